@@ -859,12 +859,13 @@ create table payment_orders (
 
 create index payment_orders_by_user on payment_orders (user_id, id);
 create index payment_orders_by_state on payment_orders (state, id);
-create index payment_orders_by_time on payment_orders (created_at, id);
+create index payment_orders_by_time on payment_orders (created_at, id, amount_fen, state);
 create index payment_orders_by_state_and_time on payment_orders (state, created_at, id);
 create index payment_orders_by_amount on payment_orders (amount_fen, created_at, id, state);
 create index payment_orders_due on payment_orders (channel, next_check_at) where next_check_at is not null;
 create index payment_orders_open on payment_orders (user_id, product_id, created_at) where state = 'created';
-create index payment_orders_refunded on payment_orders (refunded_at, currency, asset, refunded_fen) where refunded_at is not null;
+create index payment_orders_refunded on payment_orders (refunded_at, channel, currency, asset, refunded_fen)
+    where refunded_at is not null;
 create index payment_orders_by_payment on payment_orders (channel, paid_at) where paid_at is not null;
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 
@@ -915,10 +916,17 @@ create table payment_bills (
     channel text not null,
     day text not null,                     -- yyyy-mm-dd in Shanghai
     checked_at integer not null,
+    payments integer not null,             -- payments on the bill, and their sum
+    refunds integer not null,
+    paid_fen integer not null,
+    refunded_fen integer not null,
+    fees text not null,                    -- the provider's fees in yuan, less those given back
     differences integer not null check (differences >= 0),
+    found text not null,                   -- JSON: the differences
     primary key (channel, day)
 ) strict, without rowid;
 
+create index payment_bills_by_day on payment_bills (day, channel);
 create index payment_bills_by_time on payment_bills (checked_at);
 
 -- Owner: payments. Platform certificates of WeChat Pay, which verify its messages.
@@ -982,6 +990,7 @@ create unique index store_purchases_by_order on store_purchases (store, order_id
 create index store_purchases_by_user on store_purchases (user_id, id);
 create index store_purchases_by_state on store_purchases (state, id);
 create index store_purchases_by_time on store_purchases (created_at, id);
+create index store_purchases_revoked on store_purchases (revoked_at) where revoked_at is not null;
 create index store_purchases_due on store_purchases (due_at) where due_at is not null;
 
 -- Owner: purchases. The account tokens that apps pass to the stores: random UUIDs, which say nothing about the user.

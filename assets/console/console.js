@@ -107,7 +107,7 @@
   const whole = value => String(Math.round(value)).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const units = {
     count: whole,
-    money: value => "¥" + whole(value / 100),
+    money: value => whole(value / 100),
     cost: value => (value / 1e6).toFixed(2),
     permille: value => (value / 10).toFixed(1) + " %",
     duration: value => value >= 1e6 ? (value / 1e6).toFixed(1) + " s" : whole(value / 1e3) + " ms",

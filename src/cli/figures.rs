@@ -21,7 +21,7 @@ pub struct FiguresArgs {
 enum Action {
     /// Print figures by day, week or month
     ///
-    /// Money is in fen, model cost in millionths of the currency of the price list.
+    /// Money is in hundredths of the currency in its part, model cost in millionths of the currency of the price list.
     ///
     /// Example: `yarrow figures show --names new_users,revenue --from 2026-01-01 --by month`
     Show {

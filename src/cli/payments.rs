@@ -16,7 +16,7 @@ use yarrow::{
             decisions::{self, Decision},
             order::Order,
             order_details::{self, OrderDetails},
-            orders::{self, OrderFilter},
+            orders::{self, AmountRange, OrderFilter},
             reconcile,
             refunds::{self, Refund, RefundRequestSpec},
             report::{self, OrderReport},
@@ -26,8 +26,8 @@ use yarrow::{
     },
     error::{Error, Result},
     http::responses::{
-        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBills, OrderEntry, OrderInquiry, OrderRefunded,
-        PaymentReport, Rehearsed, ReportSums,
+        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry, OrderInquiry,
+        OrderRefunded, PaymentReport, Rehearsed, ReportSums,
     },
     providers::payment::OrderState,
     store::Pending,
@@ -53,9 +53,15 @@ enum Action {
         /// Only orders in this state
         #[arg(long, value_parser = choice!(OrderState))]
         state: Option<OrderState>,
-        /// Only orders with this price in yuan, such as 6.00
+        /// Only orders with this price, such as 6.00, in any currency
         #[arg(long)]
         amount: Option<Fen>,
+        /// Only orders with this price or a higher one
+        #[arg(long)]
+        min_amount: Option<Fen>,
+        /// Only orders with this price or a lower one
+        #[arg(long)]
+        max_amount: Option<Fen>,
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
@@ -101,7 +107,7 @@ enum Action {
     Refund {
         /// Order number, or the provider's trade number
         order: String,
-        /// Amount in yuan, such as 6.00; default: the whole remaining amount
+        /// Amount in the order's currency, such as 6.00; default: the whole remaining amount
         #[arg(long)]
         amount: Option<Fen>,
         /// Refund number of your choice; repeating a command with the same number refunds once
@@ -143,6 +149,11 @@ enum Action {
         /// Only the bill of this channel
         #[arg(long)]
         channel: Option<String>,
+    },
+    /// Print the checked bills with their differences, newest day first
+    Bills {
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Pay an order in the sandbox; no money moves
     SandboxPay {
@@ -190,9 +201,10 @@ impl From<SettleDecision> for Decision {
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::List { user, state, amount, range, page } => {
+        Action::List { user, state, amount, min_amount, max_amount, range, page } => {
             let user = user.map(|who| find_user_id(&app, &who)).transpose()?;
             let (from, to) = range.bounds(&app)?;
+            let amount = AmountRange::new(amount, min_amount, max_amount);
             list(common, &app, OrderFilter { user, state, amount, from, to }, &page)
         }
         Action::Show { order } => {
@@ -207,13 +219,14 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
             settle(common, &app, &order, decision.into(), reason)
         }
         Action::Refund { order, amount, number, reason, yes } => {
-            let sum = amount.map_or_else(|| "the remaining amount".to_owned(), |amount| format!("{amount} yuan"));
+            let sum = amount.map_or_else(|| "the remaining amount".to_owned(), |amount| amount.to_string());
             confirm(yes, &format!("Refund {sum} of order {order}?"))?;
             refund(common, &app, RefundRequestSpec { order_no: order, amount, refund_no: number }, reason)
         }
         Action::Replay { callback } => replay(common, &app, callback),
         Action::Report { from, to, csv } => print_report(common, &app, &from, &to, csv),
         Action::Bill { day, channel } => check_bills(common, &app, &day, channel.as_deref()),
+        Action::Bills { page } => list_bills(common, &app, &page),
         Action::SandboxPay { order, late, lost, deliver_to } => {
             let delivery = match deliver_to {
                 Some(address) => Delivery::To(address),
@@ -230,7 +243,10 @@ fn list(common: &Common, app: &App, filter: OrderFilter, page: &PageArgs) -> Res
     let listing = orders::list(&app.core, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
     common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {
-        table(["order", "user", "yuan", "coins", "state", "reason", "created"], listing.items.iter().map(order_row))
+        table(
+            ["order", "user", "amount", "currency", "coins", "state", "reason", "created"],
+            listing.items.iter().map(order_row),
+        )
     })
 }
 
@@ -247,7 +263,7 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
             file.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
         [
             key_values("order", order.map(|(name, value)| (name.as_str(), plain(value)))),
-            table(["refund", "yuan", "state", "reason"], refunds),
+            table(["refund", "amount", "state", "reason"], refunds),
             callback_table(&file.callbacks),
             table(["entry", "kind", "coins", "balance"], entries),
         ]
@@ -288,8 +304,8 @@ fn refund(common: &Common, app: &App, spec: RefundRequestSpec, reason: String) -
     let refunded = refunds::refund(&app.payments, &spec, &by, IdempotentRequest::without_key(None))?.fresh()?;
     record_audit(app, "payments refund", Some(refunded.order.user), by)?;
     common.output(&OrderRefunded::from(&refunded), || {
-        let Refund { refund_no, amount, state, .. } = &refunded.refund;
-        format!("refund {refund_no} of {amount} yuan: {}; {}", state.name(), state_text(&refunded.order))
+        let (Refund { refund_no, amount, state, .. }, currency) = (&refunded.refund, refunded.order.currency);
+        format!("refund {refund_no} of {amount} {currency}: {}; {}", state.name(), state_text(&refunded.order))
     })
 }
 
@@ -336,10 +352,16 @@ fn check_bills(common: &Common, app: &App, day: &str, channel: Option<&str>) -> 
     check(count == 0, format!("Bills and orders disagree in {}.", pluralize(count, "place", "places")))
 }
 
+fn list_bills(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
+    let listing = bills::list(&app.core, page.page())?;
+    record_audit(app, "payments bills", None, cli_authority(None))?;
+    common.output_page::<_, CheckedBill>(page.page(), listing, |listing| bills_text(&listing.items))
+}
+
 fn bills_text(checked: &[BillCheck]) -> String {
     let bills = checked.iter().map(|check| {
-        let BillCheck { channel, payments, refunds, amount_paid, amount_refunded, fees, .. } = check;
-        row![channel, payments, amount_paid, refunds, amount_refunded, fees]
+        let BillCheck { channel, day, payments, refunds, amount_paid, amount_refunded, fees, .. } = check;
+        row![day, channel, payments, amount_paid, refunds, amount_refunded, fees, check.differences.len()]
     });
     let differences = checked.iter().flat_map(|check| &check.differences).map(|found| {
         let yuan = |amount: Option<Fen>| amount.map_or_else(String::new, |amount| amount.to_string());
@@ -352,7 +374,8 @@ fn bills_text(checked: &[BillCheck]) -> String {
         ]
     });
     let differences = table(["difference", "order", "refund", "billed", "recorded"], differences);
-    format!("{}\n\n{differences}", table(["channel", "payments", "yuan in", "refunds", "yuan refunded", "fees"], bills))
+    let header = ["day", "channel", "payments", "yuan in", "refunds", "yuan refunded", "fees", "differences"];
+    format!("{}\n\n{differences}", table(header, bills))
 }
 
 /// The columns of a report: the name in JSON and CSV, and the heading in a table.
@@ -405,11 +428,12 @@ fn report_text(report: &OrderReport) -> String {
             amount(sums.amount_milli),
             amount(sums.amount_refunded_milli),
             sums.credited,
-            sums.returned
+            sums.returned,
+            sums.written_off
         ]
     });
     let purchases = table(
-        ["store", "product", "currency", "purchases", "refunded", "in", "back", "credited", "returned"],
+        ["store", "product", "currency", "purchases", "refunded", "in", "back", "credited", "returned", "written off"],
         purchases,
     );
     let channels = report.channels.iter().map(|((channel, currency), sums)| {
@@ -426,9 +450,9 @@ fn state_text(order: &Order) -> String {
     format!("order: {}", order.state.name())
 }
 
-fn order_row(order: &Order) -> [String; 7] {
-    let Order { order_no, user, amount, coin_count, state, reason, created_at, .. } = order;
-    row![order_no, user, amount, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
+fn order_row(order: &Order) -> [String; 8] {
+    let Order { order_no, user, amount, currency, coin_count, state, reason, created_at, .. } = order;
+    row![order_no, user, amount, currency, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
 }
 
 fn callback_table(callbacks: &[Callback]) -> String {

@@ -11,11 +11,11 @@ use yarrow::{
     app::App,
     domain::money::purchases::{
         purchase::{PurchaseState, StorePurchase},
-        queries,
+        queries::{self, BuyerPurchase},
         records::{self, PurchaseDetails, PurchaseFilter},
     },
     error::Result,
-    http::responses::{AdminPurchase, AdminPurchaseDetails},
+    http::responses::{AdminPurchase, AdminPurchaseDetails, BuyerHistory},
     types::UserId,
 };
 
@@ -46,6 +46,13 @@ enum Action {
         /// Purchase id, Apple's transaction id, or Google's order number
         purchase: String,
     },
+    /// Ask the App Store about all purchases of a buyer and apply their states
+    ///
+    /// Finds purchases that the app never reported, if they name an account of this service.
+    History {
+        /// Purchase id or Apple's transaction id of one of them
+        purchase: String,
+    },
     /// Ask the store about a purchase and apply its state
     ///
     /// An order number from Apple's mail (such as `MK5TTTVWJH`) finds purchases that were never reported.
@@ -55,9 +62,25 @@ enum Action {
     },
 }
 
+fn print_history(common: &Common, app: &App, number: &str) -> Result<()> {
+    let found = queries::history(&app.purchases, number).map_err(name_missing("Purchase", number))?;
+    let user = found.iter().find_map(|found| found.purchase.as_ref()?.user);
+    record_audit(app, "purchases history", user, cli_authority(None))?;
+    common.output(&BuyerHistory::from(found.clone()), || {
+        let rows = found.iter().map(|found| {
+            let BuyerPurchase { store_number, store_product, purchased_at, is_refunded, purchase } = found;
+            let state = purchase.as_ref().map_or("unknown", |purchase| purchase.state.name());
+            let refunded = if *is_refunded { "yes" } else { "no" };
+            row![store_number, store_product, or_empty(purchased_at.as_ref()), refunded, state]
+        });
+        table(["transaction", "product", "purchased", "refunded", "state here"], rows)
+    })
+}
+
 pub fn run(common: &Common, args: PurchasesArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
+        Action::History { purchase } => print_history(common, &app, &purchase),
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
         Action::Show { purchase } => {
             let details = records::find_details(&app.core, &purchase).map_err(name_missing("Purchase", &purchase))?;
@@ -78,7 +101,7 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<PurchaseSt
     record_audit(app, "purchases list", user, cli_authority(None))?;
     common.output_page::<_, AdminPurchase>(page.page(), listing, |listing| {
         let rows = listing.items.iter().map(purchase_row);
-        table(["id", "store", "user", "product", "coins", "state", "reason", "created"], rows)
+        table(["id", "store", "user", "product", "price", "coins", "state", "reason", "created"], rows)
     })
 }
 
@@ -101,10 +124,13 @@ fn show(common: &Common, details: &PurchaseDetails) -> Result<()> {
     })
 }
 
-fn purchase_row(purchase: &StorePurchase) -> [String; 8] {
+fn purchase_row(purchase: &StorePurchase) -> [String; 9] {
     let StorePurchase { id, key, user, product, coin_count, state, reason, created_at, .. } = purchase;
+    let price = purchase.price_in_hundredths();
+    let price = price.map(|(price, currency)| format!("{}.{:02} {currency}", price / 100, price % 100));
     let product = product.as_ref().map(|product| product.id.clone());
     let user = user.map(|UserId(id)| id.to_string());
     let (store, product) = (key.store.name(), or_empty(product.as_ref()));
-    row![id, store, or_empty(user.as_ref()), product, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
+    let (user, price, reason) = (or_empty(user.as_ref()), or_empty(price.as_ref()), or_empty(reason.as_ref()));
+    row![id, store, user, product, price, coin_count, state.name(), reason, created_at]
 }

@@ -556,6 +556,9 @@ fn store_purchases() -> Vec<Endpoint> {
         get("/admin/purchases/{id}", Admin(SupportUsers), admin::purchases::show)
             .summary("Returns a purchase with its notifications and ledger entries.")
             .errors(&[NotFound]),
+        post("/admin/purchases/{id}/history", Admin(SupportUsers), admin::purchases::history)
+            .summary("Asks the App Store about all purchases of a buyer and applies their states.")
+            .errors(&[NotFound, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/admin/purchases/{id}/query", Admin(SupportUsers), admin::purchases::query)
             .summary("Asks the store about a purchase and applies its state. Finds Apple's order numbers, too.")
             .errors(&[
@@ -612,6 +615,8 @@ fn orders_and_payments() -> Vec<Endpoint> {
         post("/admin/payments/bill", Admin(Administer), payments::check_bill)
             .summary("Compares the providers' bills of a day with orders and refunds. Differences go to review.")
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        get("/admin/payments/bills", Admin(SupportUsers), payments::list_bills)
+            .summary("Lists the checked bills of the providers with their differences, newest day first."),
         get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks)
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
         post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay)

@@ -56,7 +56,9 @@ const BOUNDED: &[&str] = &[
     "payment_orders where channel = ?1 and paid_at >= ?2 and paid_at < ?3",
     "payment_bills where checked_at > ?1",
     "payment_orders where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 and (state = ?4 or ?4 is null) \
-     and (amount_fen = ?5 or ?5 is null) order by id desc limit ?6 offset ?7",
+     and amount_fen + 0 >= ?5 and amount_fen + 0 <= ?6 order by id desc limit ?7 offset ?8",
+    "payment_orders where created_at >= ?1 and created_at < ?2 and amount_fen + 0 >= ?3 and amount_fen + 0 <= ?4 \
+     and (state = ?5 or ?5 is null) order by created_at desc, id desc limit ?6 offset ?7",
     "payment_orders where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 and (state = ?4 or ?4 is null) \
      order by created_at desc, id desc limit ?5 offset ?6",
     "payment_orders where state = ?1 and created_at >= ?2 and created_at < ?3 \
@@ -73,6 +75,7 @@ const BOUNDED: &[&str] = &[
     "store_purchases where reference = ?1",
     "store_purchases where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
     "store_purchases where due_at <= ?1 order by due_at limit ?2",
+    "store_purchases where revoked_at is not null and revoked_at >= ?1 and revoked_at < ?2",
     "store_accounts where account_token = ?1",
     "store_messages where received_at < ?1 limit ?2",
     "payment_callbacks where order_no = ?1 and (verdict = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",
@@ -112,6 +115,7 @@ const IN_ORDER: &[&str] = &[
     "code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1",
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",
+    "payment_bills order by day desc, channel desc limit ?1 offset ?2",
     "store_purchases order by id desc limit ?1 offset ?2",
     "feedback where id < ?1 order by id desc limit ?2 offset ?3",
     "notifications order by id desc limit ?1 offset ?2",
@@ -122,6 +126,7 @@ const IN_ORDER: &[&str] = &[
 const COUNTED: &[&str] = &[
     "payment_orders",
     "payment_callbacks",
+    "payment_bills",
     "store_purchases",
     "feedback",
     "notifications",
@@ -147,6 +152,11 @@ const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
     (
         "violations where created_at >= ?1 and content_type <> 'answer' group by user_id + 0 having count(*) >= ?2",
         "COVERING INDEX violations_by_time",
+    ),
+    (
+        "payment_orders where created_at >= ?1 and created_at < ?2 and amount_fen + 0 >= ?3 and amount_fen + 0 <= ?4 \
+         and (state = ?5 or ?5 is null)",
+        "COVERING INDEX payment_orders_by_time",
     ),
     ("idempotency_keys where caller not like 'user:%'", "COVERING INDEX idempotency_keys_by_key"),
 ];

@@ -9,7 +9,11 @@
 //! The surprise: a rebuild recounts the ledger only. Users, violations and entries of the network log are deleted over
 //! time, so their sums cannot be counted again.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Mutex,
+};
 
 use jiff::ToSpan;
 
@@ -23,6 +27,7 @@ use crate::{
         money::{
             ledger::{self, Asset, EntryKind, LedgerEntry},
             payments::orders,
+            purchases,
         },
         operations::{
             active_users,
@@ -78,9 +83,10 @@ named_enum! {
         PointsTaken = "points_taken",
         /// Castings that were paid with coins or points.
         Castings = "castings",
-        /// Prices of credited orders in fen, by what they bring.
+        /// Prices of credited orders and purchases in hundredths, by channel or store, currency and asset.
         Revenue = "revenue",
-        /// Money returned for orders in fen, by what they brought; on the day of an order's first refund.
+        /// Money returned for orders and purchases in hundredths, by channel or store, currency and asset; on the day of
+        /// the first refund.
         Refunds = "refunds",
         /// Refused texts, by the type of the violation.
         Refusals = "refusals",
@@ -145,10 +151,62 @@ pub struct FigureRow {
     pub value: i64,
 }
 
+/// The key of a figure of money: `stripe/USD/coin`. Amounts in different currencies are never added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoneyPart {
+    /// The payment channel or app store.
+    pub channel: String,
+    pub currency: Currency,
+    pub asset: Asset,
+}
+
+impl fmt::Display for MoneyPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}/{}", self.channel, self.currency, self.asset.name())
+    }
+}
+
+impl MoneyPart {
+    fn parse(key: &str) -> Option<Self> {
+        let mut parts = key.split('/');
+        let (channel, currency, asset) = (parts.next()?, parts.next()?, parts.next()?);
+        let (currency, asset) = (Currency::parse(currency).ok()?, Asset::from_name(asset)?);
+        Some(Self { channel: channel.to_owned(), currency, asset })
+    }
+}
+
+impl FigureRow {
+    /// Returns the part of a figure of money.
+    pub fn money_part(&self) -> Option<MoneyPart> {
+        if self.name.is_money() { MoneyPart::parse(&self.key) } else { None }
+    }
+
+    /// Returns the currency of a figure of money.
+    pub fn currency(&self) -> Option<Currency> {
+        self.money_part().map(|part| part.currency)
+    }
+}
+
+/// Returns the currencies of the rows, yuan first, and yuan alone without money.
+pub fn currencies<'a>(rows: impl IntoIterator<Item = &'a FigureRow>) -> Vec<Currency> {
+    let found: BTreeSet<_> = rows.into_iter().filter_map(FigureRow::currency).collect();
+    if found.is_empty() {
+        return vec![Currency::CNY];
+    }
+    let mut currencies: Vec<_> = found.into_iter().collect();
+    currencies.sort_by_key(|currency| *currency != Currency::CNY);
+    currencies
+}
+
 /// Sums by figure, day and key.
 type Sums = BTreeMap<(FigureName, Date, String), i64>;
 
 impl FigureName {
+    /// Returns true if the values are money, in hundredths of the currency in the key.
+    pub const fn is_money(self) -> bool {
+        matches!(self, Self::Revenue | Self::Refunds)
+    }
+
     const fn origin(self) -> Origin {
         match self {
             Self::NewUsers | Self::Refusals | Self::CodesAsked | Self::CodesSent | Self::CodesVerified => {
@@ -156,7 +214,7 @@ impl FigureName {
             }
             Self::ActiveUsers => Origin::ActiveUsers,
             Self::Retention => Origin::Retention,
-            Self::Refunds => Origin::Orders,
+            Self::Refunds => Origin::Refunds,
             Self::ModelCalls | Self::SlowModelCalls | Self::ModelTokens | Self::ModelCost => Origin::ModelUsage,
             Self::Requests | Self::RequestErrors | Self::RequestDuration => Origin::RequestHours,
             _ => Origin::Ledger,
@@ -174,7 +232,8 @@ enum Origin {
     /// Sums by day, week and month.
     ActiveUsers,
     Retention,
-    Orders,
+    /// Refunded orders and purchases, by index.
+    Refunds,
     ModelUsage,
     RequestHours,
 }
@@ -247,7 +306,7 @@ pub fn list(core: &Core, query: &FigureQuery) -> Result<Vec<FigureRow>> {
             Origin::Stored | Origin::Ledger => add_stored(core, query, name, &mut sums)?,
             Origin::ActiveUsers => add_active(core, query, &mut sums)?,
             Origin::Retention => add_retention(core, query, &mut sums)?,
-            Origin::Orders => add_refunds(core, query, &mut sums)?,
+            Origin::Refunds => add_refunds(core, query, &mut sums)?,
             Origin::ModelUsage | Origin::RequestHours => {}
         }
     }
@@ -308,9 +367,21 @@ fn add_retention(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()
 fn add_refunds(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()> {
     let zone = &core.config.limits.time_zone;
     let (from, to) = query.bounds(zone);
-    for (at, asset, refunded) in core.store.read(|tx| orders::refunds_between_in(tx, from, to))? {
+    let (of_orders, of_purchases) = core.store.read(|tx| {
+        Ok((orders::refunds_between_in(tx, from, to)?, purchases::records::refunds_between_in(tx, from, to)?))
+    })?;
+    let of_orders = of_orders.into_iter().map(|refund| {
+        let part = MoneyPart { channel: refund.channel, currency: refund.currency, asset: refund.asset };
+        (refund.at, part, refund.amount.as_fen())
+    });
+    let of_purchases = of_purchases.into_iter().map(|refund| {
+        let part =
+            MoneyPart { channel: refund.store.name().to_owned(), currency: refund.currency, asset: refund.asset };
+        (refund.at, part, refund.amount)
+    });
+    for (at, part, amount) in of_orders.chain(of_purchases) {
         let period = query.grouping.start_of(zone.today(at));
-        *sums.entry((FigureName::Refunds, period, asset.name().to_owned())).or_default() += refunded.as_fen();
+        *sums.entry((FigureName::Refunds, period, part.to_string())).or_default() += amount;
     }
     Ok(())
 }
@@ -482,9 +553,8 @@ fn count_slice_in(tx: &Write<'_>, source: FigureSource, zone: &TimeZone) -> Resu
                 if matches!(entry.kind, EntryKind::Cast | EntryKind::Consume) {
                     add(FigureName::Castings, entry.created_at, entry.asset.name(), 1);
                 }
-                let price = price_in(tx, &entry)?;
-                if price > 0 {
-                    add(FigureName::Revenue, entry.created_at, entry.asset.name(), price);
+                if let Some((part, price)) = price_in(tx, &entry)? {
+                    add(FigureName::Revenue, entry.created_at, &part.to_string(), price);
                 }
             }
         }
@@ -540,13 +610,42 @@ const fn name_of(entry: &LedgerEntry) -> FigureName {
     if is_coin { coins } else { points }
 }
 
-/// Returns the price in fen of the order that an entry credits, or 0.
-fn price_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<i64> {
-    let order_no = match &entry.reference {
-        Some(reference) if entry.kind == EntryKind::Topup => reference.strip_prefix("order:"),
-        _ => None,
+/// Returns the price in hundredths of the order or purchase that an entry credits. Purchases in a sandbox have another
+/// kind of entry.
+fn price_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<Option<(MoneyPart, i64)>> {
+    let Some(reference) = entry.reference.as_deref().filter(|_| entry.kind == EntryKind::Topup) else {
+        return Ok(None);
     };
-    let order = order_no.map(|order_no| orders::find_maybe_in(tx, order_no)).transpose()?.flatten();
-    let order = order.filter(|order| order.currency == Currency::CNY);
-    Ok(order.map_or(0, |order| order.amount.as_fen()))
+    if let Some(order_no) = reference.strip_prefix("order:") {
+        let order = orders::find_maybe_in(tx, order_no)?;
+        return Ok(order.map(|order| {
+            let part = MoneyPart { channel: order.channel, currency: order.currency, asset: entry.asset };
+            (part, order.amount.as_fen())
+        }));
+    }
+    if !purchases::records::is_of_store(entry) {
+        return Ok(None);
+    }
+    let purchase = purchases::records::find_by_reference_in(tx, reference)?;
+    Ok(purchase.and_then(|purchase| {
+        let (price, currency) = purchase.price_in_hundredths()?;
+        let channel = purchase.key.store.name().to_owned();
+        Some((MoneyPart { channel, currency, asset: entry.asset }, price))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_kept_by_currency() {
+        let row = |name, key: &str| FigureRow { period: Date::constant(2026, 1, 2), name, key: key.into(), value: 1 };
+        let rows = ["stripe/USD/coin", "apple/EUR/point", "alipay/CNY/coin", "google/USD/coin"]
+            .map(|key| row(FigureName::Revenue, key));
+        assert_eq!(currencies(&rows).iter().map(ToString::to_string).collect::<Vec<_>>(), ["CNY", "EUR", "USD"]);
+        assert_eq!(currencies(&[]), [Currency::CNY]);
+        assert_eq!(rows[1].money_part().unwrap().to_string(), "apple/EUR/point");
+        assert_eq!(row(FigureName::Castings, "coin").currency(), None);
+    }
 }

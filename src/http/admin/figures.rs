@@ -34,10 +34,11 @@ pub struct ShownFigure {
     period: String,
     #[schema(example = "coins_used")]
     name: &'static str,
-    /// The part of the figure, such as the kind of a ledger entry; may be empty.
+    /// The part of the figure, such as the kind of a ledger entry, or channel, currency and asset of money
+    /// (`stripe/USD/coin`); may be empty.
     #[schema(example = "consume")]
     key: String,
-    /// Money is in fen, cost in millionths of the currency of the price list.
+    /// Money is in hundredths of the currency in the key, cost in millionths of the currency of the price list.
     #[schema(example = 12)]
     value: i64,
 }

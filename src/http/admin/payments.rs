@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::{
-    bills::{CheckedBills, check as check_bill},
+    bills::{CheckedBill, CheckedBills, check as check_bill, list as list_bills},
     callbacks::{AdminCallback, CallbackReceipt, list as list_callbacks, replay},
     refunds::{AdminRefund, OrderRefunded, refund},
     report::{PaymentReport, ReportSums, make as make_report},
@@ -45,7 +45,9 @@ parameters! {
         user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Orders on a page.");
-        amount: Option<YuanAmount> = fields.optional("amount", "Only orders with this price in yuan.");
+        amount: Option<YuanAmount> = fields.optional("amount", "Only orders with this price, in any currency.");
+        min_amount: Option<YuanAmount> = fields.optional("minAmount", "Only orders with this price or a higher one, in any currency.");
+        max_amount: Option<YuanAmount> = fields.optional("maxAmount", "Only orders with this price or a lower one, in any currency.");
         time: TimeRange = optional_time_range(fields, "Orders created at this time or later.", "Orders created before this time; a whole day is included.");
         state: Option<OrderState> = {
             let state = fields.optional("state", "Only orders in this state.");
@@ -71,7 +73,7 @@ parameters! {
     }
 }
 
-/// An order as operators see it. Amounts are yuan with two decimals.
+/// An order as operators see it. Amounts are in its currency, with two decimals.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminOrder {
@@ -199,10 +201,11 @@ pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<J
     if let Some(user) = params.user_id {
         context.meta.subject.get_or_init(|| user);
     }
+    let price = |amount: Option<YuanAmount>| amount.map(|amount| amount.0);
     let filter = orders::OrderFilter {
         user: params.user_id,
         state: params.state,
-        amount: params.amount.map(|amount| amount.0),
+        amount: orders::AmountRange::new(price(params.amount), price(params.min_amount), price(params.max_amount)),
         from: params.time.start,
         to: params.time.end,
     };

@@ -12,7 +12,7 @@ use crate::{
         purchases::{
             messages::StoreMessage,
             purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore, StorePurchase},
-            queries,
+            queries::{self, BuyerPurchase},
             records::{self, PurchaseDetails, PurchaseFilter},
         },
     },
@@ -222,6 +222,58 @@ pub async fn query(context: RequestContext, params: NamedPurchaseParams) -> Resu
         context.meta.subject.get_or_init(|| user);
     }
     Ok(Json(purchase.into()))
+}
+
+/// A purchase of a buyer at the App Store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminBuyerPurchase {
+    /// Apple's transaction id.
+    #[schema(example = "2000000800000001")]
+    store_number: String,
+    #[schema(example = "com.example.app.coins60")]
+    store_product_id: String,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    purchased_at: Option<Timestamp>,
+    /// True if its money went back, in whole or in part.
+    #[schema(example = false)]
+    is_refunded: bool,
+    /// Null if it names no account of this service.
+    purchase: Option<AdminPurchase>,
+}
+
+impl From<BuyerPurchase> for AdminBuyerPurchase {
+    fn from(found: BuyerPurchase) -> Self {
+        Self {
+            store_number: found.store_number,
+            store_product_id: found.store_product,
+            purchased_at: found.purchased_at,
+            is_refunded: found.is_refunded,
+            purchase: found.purchase.map(Into::into),
+        }
+    }
+}
+
+/// The purchases of a buyer, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct BuyerHistory {
+    items: Vec<AdminBuyerPurchase>,
+}
+
+impl From<Vec<BuyerPurchase>> for BuyerHistory {
+    fn from(found: Vec<BuyerPurchase>) -> Self {
+        Self { items: found.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Asks the App Store about all purchases of the buyer and applies their states.
+pub async fn history(context: RequestContext, params: NamedPurchaseParams) -> Result<Json<BuyerHistory>> {
+    let PurchaseNumber(number) = params.id;
+    let found = context.blocking(move |app| queries::history(&app.purchases, &number)).await?;
+    if let Some(user) = found.iter().find_map(|found| found.purchase.as_ref()?.user) {
+        context.meta.subject.get_or_init(|| user);
+    }
+    Ok(Json(found.into()))
 }
 
 /// The number of a purchase: ours, Apple's transaction id or order number, or Google's order number.

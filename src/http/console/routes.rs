@@ -11,9 +11,9 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys, audit, cleanup, feedback, figures, files, health, log, messages, models, moderation,
-        moderation_services, network_log, orders, overview, preferences, purchases, releases, review, search, settings,
-        sign_in, user_acts, user_erasure, user_list, users, words,
+        administrators, api_keys, audit, bills, cleanup, feedback, figures, files, health, log, messages, models,
+        moderation, moderation_services, network_log, orders, overview, preferences, purchases, releases, review,
+        search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
     route::{PageAccess, PageHandler, Route},
     service::respond,
@@ -93,6 +93,8 @@ pub fn routes() -> Vec<Route> {
         get("orders/callbacks", SupportUsers, orders::list_callbacks),
         post("orders/callbacks/export", SupportUsers, orders::export_callbacks),
         post("orders/callbacks/{id}/replay", SupportUsers, orders::replay),
+        get("orders/bills", SupportUsers, bills::list),
+        post("orders/bills", Administer, bills::check),
         get("orders/{orderNo}", SupportUsers, orders::show),
         post("orders/{orderNo}/query", SupportUsers, orders::query),
         post("orders/{orderNo}/settle", Administer, orders::settle),

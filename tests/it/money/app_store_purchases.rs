@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Caller, CommandOutput, Request, Response, Server, Setup,
     app_store::{
-        APP_APPLE_ID, BUNDLE, FakeAppStore, published_app_store, revocation, sign_jws, store_notification, store_root,
-        store_transaction,
+        FakeAppStore, published_app_store, revocation, sign_jws, store_notification, store_transaction, with_app_store,
     },
     eventually, send_concurrently,
 };
@@ -29,18 +28,7 @@ struct Fixture {
 }
 
 fn setup(url: &str) -> Setup {
-    let published = published_app_store();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    Setup::default()
-        .with("PAYMENT_APPLE_BUNDLE_ID", BUNDLE)
-        .with("PAYMENT_APPLE_APP_APPLE_ID", APP_APPLE_ID)
-        .with("PAYMENT_APPLE_ISSUER_ID", text(&published["api_token"]["claims"]["iss"]))
-        .with("PAYMENT_APPLE_KEY_ID", text(&published["api_token"]["header"]["kid"]))
-        .with("PAYMENT_APPLE_PRIVATE_KEY", text(&published["api_token"]["key"]["private_pkcs8_pem"]))
-        .with("PAYMENT_APPLE_ROOT", store_root())
-        .with("PAYMENT_APPLE_BASE_URL", url)
-        .with("PAYMENT_APPLE_SANDBOX_BASE_URL", url)
-        .with_fast_jobs()
+    with_app_store(Setup::default(), url).with_fast_jobs()
 }
 
 impl Fixture {
@@ -320,6 +308,43 @@ fn operators_query_purchases_and_find_lost_ones_by_order_number() {
     let shown = fixture.server.command(&["purchases", "show", "2000000800000007"]).expect(0).json();
     assert_eq!(shown["purchase"]["coinsReturned"], 60);
     fixture.server.get("/admin/purchases/99").token(&fixture.key).send().expect_problem(404, "not_found");
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
+fn the_history_of_a_buyer_finds_what_was_never_reported() {
+    let fixture = Fixture::new();
+    let revoked = fixture.transaction("2", &revocation(100_000, now()));
+    fixture.report(&fixture.user, &fixture.transaction("2", &[])).expect(200);
+    let strange = store_transaction("4", None, now(), &[]);
+    for transaction in [fixture.transaction("1", &[]), revoked, fixture.transaction("3", &[]), strange] {
+        fixture.store.add_transaction(transaction);
+    }
+    assert_eq!(fixture.coins(), 96);
+    let path = "/admin/purchases/2/history";
+    let found = fixture.server.post(path).token(&fixture.key).send().expect(200).json();
+    let shown = found["items"].as_array().unwrap().iter().map(|item| {
+        (
+            item["storeNumber"].as_str().unwrap(),
+            item["isRefunded"].as_bool().unwrap(),
+            item["purchase"]["state"].as_str(),
+        )
+    });
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            ("4", false, None),
+            ("3", false, Some("credited")),
+            ("2", true, Some("revoked")),
+            ("1", false, Some("credited"))
+        ]
+    );
+    // Two purchases of 66 were found, and the one with the first bonus went back.
+    assert_eq!(fixture.coins(), 132);
+    let settings = setup(&fixture.store.url());
+    let printed = fixture.server.command_with(&settings.variables(), &["purchases", "history", "1"]).expect(0).json();
+    assert_eq!(printed, found);
+    assert_eq!(fixture.coins(), 132);
     assert_books_agree(&fixture.server);
 }
 

@@ -476,6 +476,11 @@ fn bills_find_missed_payments_and_differences() {
         ]
     );
     assert_eq!((shop.state(&first).0.as_str(), shop.state(&missed).0.as_str()), ("review", "review"));
+    // The list has the last check of the day.
+    let listed = shop.server.get("/admin/payments/bills").token(&shop.key).send().expect(200).json();
+    assert_eq!((&listed["total"], &listed["items"][0]["day"]), (&json!(2), &json!(day)));
+    assert_eq!(listed["items"][0]["differences"].as_array().unwrap().len(), 3);
+    assert_eq!(shop.server.command(&["payments", "bills"]).expect(0).json()["items"], listed["items"]);
     eventually("the alert", || shop.server.command(&["alerts", "list"]).text().contains("payment_mismatch"));
     let today = json!({ "day": "2100-01-01" });
     shop.server.post(path).token(&shop.key).json(&today).send().expect_fields(&[("day", "out_of_range")]);

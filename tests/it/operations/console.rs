@@ -149,7 +149,7 @@ fn each_role_opens_its_pages_only() {
     let user = server.sign_in("13800138000").user_id;
     let user = format!("users/{user}");
     let everybody: &[&str] = &["read-only", "support", "moderator", "owner"];
-    let pages: [(&str, &[&str]); 20] = [
+    let pages: [(&str, &[&str]); 21] = [
         ("moderation/review", &["moderator", "owner"]),
         ("growth", everybody),
         ("revenue", everybody),
@@ -164,6 +164,7 @@ fn each_role_opens_its_pages_only() {
         (&user, &["support", "moderator", "owner"]),
         ("orders", &["support", "owner"]),
         ("orders/callbacks", &["support", "owner"]),
+        ("orders/bills", &["support", "owner"]),
         ("network-log", &["support", "owner"]),
         ("audit", &["support", "moderator", "owner"]),
         ("administrators", &["owner"]),
@@ -381,7 +382,7 @@ fn growth_and_revenue_show_figures_of_the_range_in_the_address() {
     server.command(&["payments", "sandbox-pay", &order]).expect(0);
     let browser = Browser::new(&server, "reader", "read-only");
     let shown = |page: &str, query: &[(&str, &str)]| browser.get(page).query(query).send().expect(200).text();
-    eventually("revenue is counted", || shown("revenue.csv", &[]).contains(",revenue,coin,600\r\n"));
+    eventually("revenue is counted", || shown("revenue.csv", &[]).contains(",revenue,sandbox/CNY/coin,600\r\n"));
     let revenue = shown("revenue", &[("days", "7")]);
     assert!(revenue.contains("6.00"), "{revenue}");
     assert!(revenue.contains("id=\"coins-by-day\"") && !revenue.contains("id=\"retention\""), "{revenue}");

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::console::Browser;
 use crate::support::{
-    Caller, Response, Server, Setup, eventually,
+    Caller, Response, Server, Setup,
+    channels::Shop,
+    eventually,
     model_requests::{PHONE, ask, provider_streaming, with_model_provider},
 };
 
@@ -114,16 +116,28 @@ fn orders_and_requests_are_filtered() {
     assert_eq!(total(&[("amount", "6.00")]), 5);
     assert_eq!(total(&[("amount", "6.00"), ("userId", &user.user_id), ("state", "credited")]), 5);
     assert_eq!(total(&[("amount", "6.00"), ("state", "paid")]), 0);
+    assert_eq!(total(&[("minAmount", "6.01")]), 5);
+    assert_eq!(total(&[("minAmount", "6.00"), ("maxAmount", "30.00"), ("state", "credited")]), 10);
+    assert_eq!(total(&[("maxAmount", "29.99"), ("userId", &user.user_id)]), 5);
+    assert_eq!(total(&[("maxAmount", "29.99"), ("state", "paid")]), 0);
+    assert_eq!(total(&[("amount", "6.00"), ("minAmount", "6.01")]), 0);
     assert_eq!(total(&[("startTime", "2100-01-01")]), 0);
     assert_eq!(total(&[("startTime", "2000-01-01"), ("state", "credited")]), 10);
     assert_eq!(total(&[("endTime", "2000-01-01"), ("userId", &user.user_id)]), 0);
     let printed = server.command(&["payments", "list", "--amount", "6.00", "--from", "2000-01-01"]).expect(0).json();
     assert_eq!(printed["total"], 5);
+    let printed =
+        server.command(&["payments", "list", "--min-amount", "7.00", "--max-amount", "30.00"]).expect(0).json();
+    assert_eq!(printed["total"], 5);
     let owner = Browser::new(&server, "olga", "owner");
-    let shown =
-        owner.get("orders").query(&[("amount", "6.00"), ("from", "2000-01-01T00:00")]).send().expect(200).text();
+    let shown = owner
+        .get("orders")
+        .query(&[("min", "6.00"), ("max", "7.00"), ("from", "2000-01-01T00:00")])
+        .send()
+        .expect(200)
+        .text();
     assert!(shown.contains("共 5 条") && shown.contains("value=\"6.00\""), "{shown}");
-    assert!(owner.get("orders").query(&[("amount", "much")]).send().expect(200).text().contains("id=\"amount-error\""));
+    assert!(owner.get("orders").query(&[("min", "much")]).send().expect(200).text().contains("id=\"min-error\""));
 
     server.get("/coin/balance").by(&user).header("x-request-id", "find-this-one").send().expect(200);
     server.get("/coin/balance").send().expect(401);
@@ -149,6 +163,32 @@ fn orders_and_requests_are_filtered() {
         let shown = owner.get("network-log").query(&[query]).send().expect(200).text();
         assert!(shown.contains("/coin/balance"), "{query:?}: {shown}");
     }
+}
+
+#[test]
+fn bills_are_listed_and_checked_again() {
+    let shop = Shop::new();
+    let owner = Browser::new(&shop.server, "olga", "owner");
+    assert!(owner.get("orders/bills").send().expect(200).text().contains("还没有核对过账单"));
+    let order_no = shop.order_no("wechat");
+    shop.wechat_request(&shop.pay_by_wechat(&order_no)).send().expect(204);
+    shop.wechat.pay("202601150000000000000099", 600);
+    // The day on which the fake of WeChat Pay dates all payments.
+    let typed = [("day", "2026-01-15"), ("channel", "wechat")];
+    let checked = owner.post("orders/bills", "orders/bills", &typed).expect(303);
+    assert_eq!(checked.header("location"), Some("/admin/console/orders/bills"));
+    shop.server.edit(&format!("update payment_orders set paid_fen = 599 where order_no = '{order_no}'"));
+    owner.post("orders/bills", "orders/bills", &typed).expect(303);
+    let shown = owner.get("orders/bills").send().expect(200).text();
+    let link = format!("href=\"/admin/console/orders/{order_no}\"");
+    for part in ["2026-01-15", "微信支付", "金额不同", "¥6.00 / ¥5.99", &link, "本地没有该订单"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("/orders/202601150000000000000099"), "{shown}");
+    let reviewed = owner.get("orders").query(&[("state", "review")]).send().expect(200).text();
+    assert!(reviewed.contains(&order_no), "{reviewed}");
+    owner.post("orders/bills", "orders/bills", &[("day", "tomorrow")]).expect(303);
+    Browser::new(&shop.server, "sam", "support").post("orders/bills", "orders/bills", &typed).expect(403);
 }
 
 #[test]
@@ -230,7 +270,7 @@ fn measured_pages_of_figures_take_100_ms_at_ten_million_entries() {
         "insert into figures (name, day, key, value) with recursive d (i) as \
          (select 0 union all select i + 1 from d where i < 730), \
          names (name, key) as (values ('new_users', ''), ('castings', 'coin'), ('castings', 'point'), \
-         ('active_users', 'day'), ('codes_asked', ''), ('codes_sent', ''), ('codes_verified', ''), ('revenue', 'coin')) \
+         ('active_users', 'day'), ('codes_asked', ''), ('codes_sent', ''), ('codes_verified', ''), ('revenue', 'alipay/CNY/coin')) \
          select name, date('now', -d.i || ' days'), key, 1000 + d.i from d, names \
          where true on conflict (name, day, key) do nothing",
     );

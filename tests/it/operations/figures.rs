@@ -1,8 +1,16 @@
 //! Figures: daily sums that equal a scan of all rows, also after kills.
 
-use std::{thread::sleep, time::Duration};
+use std::{collections::BTreeMap, thread::sleep, time::Duration};
 
-use crate::support::{Server, Setup, eventually};
+use serde_json::json;
+
+use super::console::Browser;
+use crate::support::{
+    Server, Setup,
+    app_store::{FakeAppStore, revocation, sign_jws, store_notification, store_transaction, with_app_store},
+    channels::{Shop, seconds},
+    eventually,
+};
 
 /// Ledger entries of a test: many slices of the job.
 const ENTRIES: u32 = 60_000;
@@ -180,11 +188,61 @@ fn codes_requests_and_refunds_are_tallied() {
     server.command(&["payments", "sandbox-pay", &order]).expect(0);
     server.command(&["payments", "refund", &order, "--amount", "2.00", "--reason", "asked by mail", "--yes"]).expect(0);
     let shown = |names: &str| server.command(&["figures", "show", "--names", names]).expect(0).json()["items"].clone();
-    assert_eq!((&shown("refunds")[0]["value"], &shown("refunds")[0]["key"]), (&200.into(), &"coin".into()));
+    assert_eq!((&shown("refunds")[0]["value"], &shown("refunds")[0]["key"]), (&200.into(), &"sandbox/CNY/coin".into()));
     eventually("requests are tallied", || shown("requests")[0]["value"].as_i64() >= Some(3));
     assert_eq!(shown("request_errors")[0]["value"], 0);
     let durations = shown("request_duration");
     let keys: Vec<_> = durations.as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap()).collect();
     assert_eq!(keys, ["50", "95", "99"]);
     assert_eq!(server.value::<i64>("select length(buckets) from request_hours"), 128);
+}
+
+#[test]
+fn money_is_counted_by_channel_and_currency_and_never_added() {
+    let store = FakeAppStore::start_at(seconds);
+    let setup = |setup: Setup| with_app_store(setup, &store.url()).with_fast_jobs();
+    let shop = Shop::start(setup);
+    let terms = json!({ "asset": "coin", "count": 60, "appleId": "com.example.yarrow.coins60", "reason": "test" });
+    shop.server.put("/admin/products/gold60").token(&shop.key).json(&terms).send().expect(200);
+    let account = shop.server.get("/api/v1/payment/account-token").by(&shop.user).send().expect(200).json();
+    let now = seconds() * 1000;
+    let transaction = |changes: &[_]| {
+        let euros = [("price", json!(12_340)), ("currency", json!("EUR"))];
+        store_transaction("1", account["accountToken"].as_str(), now, &[&euros, changes].concat())
+    };
+    let [wechat, stripe] = ["wechat", "stripe"].map(|channel| shop.order_no(channel));
+    shop.wechat_request(&shop.pay_by_wechat(&wechat)).send().expect(204);
+    shop.stripe_request(&shop.pay_by_stripe(&stripe)).send().expect(204);
+    let signed = json!({ "signedTransaction": sign_jws(&transaction(&[])) });
+    shop.server.post("/api/v1/purchases/apple").by(&shop.user).json(&signed).send().expect(200);
+    let restarted = setup(shop.setup());
+    let shop = shop.restarted(restarted);
+    let sums = |name: &str| {
+        let listed = shop.server.get("/admin/figures").token(&shop.key).query(&[("names", name)]).send();
+        let items = listed.expect(200).json()["items"].as_array().unwrap().clone();
+        let sum =
+            |item: &serde_json::Value| (item["key"].as_str().unwrap().to_owned(), item["value"].as_i64().unwrap());
+        items.iter().map(sum).collect::<BTreeMap<_, _>>()
+    };
+    let expected = |sums: [(&str, i64); 3]| BTreeMap::from(sums.map(|(key, value)| (key.to_owned(), value)));
+    let revenue = expected([("wechat/CNY/coin", 600), ("stripe/USD/coin", 99), ("apple/EUR/coin", 1234)]);
+    eventually("the revenue", || sums("revenue") == revenue);
+
+    shop.refund(&stripe, "0.33", "R1").expect(200);
+    let refund = store_notification("REFUND", "u-1", Some(&transaction(&revocation(50_000, now))), now);
+    shop.server.post("/payment/notify/apple").bytes(Some("application/json"), refund.into_bytes()).send().expect(200);
+    let refunds = sums("refunds");
+    assert_eq!((refunds.len(), refunds["stripe/USD/coin"], refunds["apple/EUR/coin"]), (2, 33, 617));
+    shop.server.command(&["figures", "rebuild"]).expect(0);
+    assert_eq!(sums("revenue"), revenue);
+
+    let owner = Browser::new(&shop.server, "olga", "owner");
+    let shown = owner.get("revenue").send().expect(200).text();
+    for part in ["¥6.00", "0.99 USD", "12.34 EUR", "6.17 EUR", "id=\"revenue-by-day-usd\"", "id=\"money-by-channel\""]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(owner.get("").send().expect(200).text().contains("12.34 EUR"));
+    assert!(owner.get("orders").send().expect(200).text().contains("0.99 USD"));
+    assert!(owner.get("purchases").send().expect(200).text().contains("12.34 EUR"));
 }

@@ -19,7 +19,10 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use super::fake_provider::{FakeProvider, ReceivedRequest, Reply};
+use super::{
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
+    server::Setup,
+};
 
 /// The markers of Apple's certificates.
 const LEAF_MARKER: &[u64] = &[1, 2, 840, 113_635, 100, 6, 11, 1];
@@ -72,6 +75,21 @@ impl SigningChain {
 /// Returns the root of the fake store as one line of base64, for the settings.
 pub fn store_root() -> String {
     STANDARD.encode(&CHAIN.certificates[2])
+}
+
+/// Configures purchases in the App Store, with a fake of its API.
+pub fn with_app_store(setup: Setup, url: &str) -> Setup {
+    let published = published_app_store();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    setup
+        .with("PAYMENT_APPLE_BUNDLE_ID", BUNDLE)
+        .with("PAYMENT_APPLE_APP_APPLE_ID", APP_APPLE_ID)
+        .with("PAYMENT_APPLE_ISSUER_ID", text(&published["api_token"]["claims"]["iss"]))
+        .with("PAYMENT_APPLE_KEY_ID", text(&published["api_token"]["header"]["kid"]))
+        .with("PAYMENT_APPLE_PRIVATE_KEY", text(&published["api_token"]["key"]["private_pkcs8_pem"]))
+        .with("PAYMENT_APPLE_ROOT", store_root())
+        .with("PAYMENT_APPLE_BASE_URL", url)
+        .with("PAYMENT_APPLE_SANDBOX_BASE_URL", url)
 }
 
 /// Returns a signed message with this payload.
@@ -194,10 +212,7 @@ impl StoreBook {
                 let signed: Vec<String> = self.transactions.values().map(sign_jws).collect();
                 reply(&json!({ "status": 0, "signedTransactions": signed }))
             }
-            ("GET", ["inApps", "v2", "history", _]) => self.history(request, |_| true),
-            ("GET", ["inApps", "v2", "refund", "lookup", _]) => {
-                self.history(request, |transaction| transaction["revocationDate"].is_number())
-            }
+            ("GET", ["inApps", "v2", "history", _]) => self.history(request),
             ("POST", ["inApps", "v1", "notifications", "history"]) => {
                 assert!(request.json()["startDate"].is_i64() && request.json()["endDate"].is_i64());
                 let start: usize = request.parameter("paginationToken").map_or(0, |token| token.parse().unwrap());
@@ -226,13 +241,12 @@ impl StoreBook {
         }
     }
 
-    fn history(&self, request: &ReceivedRequest, is_listed: impl Fn(&Value) -> bool) -> Reply {
+    fn history(&self, request: &ReceivedRequest) -> Reply {
         let start: usize = request.parameter("revision").map_or(0, |revision| revision.parse().unwrap());
-        let listed: Vec<&Value> = self.transactions.values().filter(|transaction| is_listed(transaction)).collect();
-        let page: Vec<String> = listed.iter().skip(start).take(PAGE).map(|transaction| sign_jws(transaction)).collect();
+        let page: Vec<String> = self.transactions.values().skip(start).take(PAGE).map(sign_jws).collect();
         let end = start + page.len();
         reply(&json!({
-            "signedTransactions": page, "revision": end.to_string(), "hasMore": end < listed.len(), "bundleId": BUNDLE,
+            "signedTransactions": page, "revision": end.to_string(), "hasMore": end < self.transactions.len(), "bundleId": BUNDLE,
         }))
     }
 }

@@ -3,7 +3,11 @@
 //! A payment that we missed is settled by a query. Every other difference moves its order to review and raises an alert.
 //! A bill can be checked again at any time; the last check of a day counts.
 
+mod records;
+
 use std::{collections::BTreeSet, time::Duration};
+
+pub use self::records::list;
 
 use super::{Payments, channels::PaymentChannel, order::Order, orders, reconcile, refunds, settle};
 use crate::{
@@ -54,10 +58,11 @@ pub struct BillDifference {
 /// The result of checking a bill.
 #[derive(Clone, Debug)]
 pub struct BillCheck {
-    pub channel: &'static str,
+    pub channel: String,
     pub day: Date,
-    pub payments: u64,
-    pub refunds: u64,
+    pub checked_at: Timestamp,
+    pub payments: u32,
+    pub refunds: u32,
     pub amount_paid: Fen,
     pub amount_refunded: Fen,
     /// The provider's fees in yuan, less those given back.
@@ -86,7 +91,8 @@ pub fn run_if_due(payments: &Payments) -> Result<()> {
 
 fn check_channel_if_due(payments: &Payments, channel: &PaymentChannel, day: Date) -> Result<()> {
     let (name, text) = (channel.gateway.name(), day.to_string());
-    let is_due = payments.core.store.read(|tx| Ok(!is_checked_in(tx, name, &text)? && has_orders_in(tx, name)?))?;
+    let is_due =
+        payments.core.store.read(|tx| Ok(!records::is_checked_in(tx, name, &text)? && has_orders_in(tx, name)?))?;
     if is_due { check_channel(payments, channel, day).map(drop) } else { Ok(()) }
 }
 
@@ -146,9 +152,9 @@ fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Re
                 billed: bill.lines.iter().find(|line| line.order_no == *order_no).map(|line| line.amount),
                 recorded: None,
             }));
-            let check = summary(name, day, &bill, found)?;
+            let check = summary(name, (day, tx.now), &bill, found)?;
             review_in(tx, &check)?;
-            store_in(tx, &check)?;
+            records::store_in(tx, &check)?;
             Ok(check)
         })
         .wait()
@@ -232,8 +238,8 @@ fn difference(code: BillDifferenceCode, line: &BillLine, recorded: Option<Fen>) 
 }
 
 fn summary(
-    channel: &'static str,
-    day: Date,
+    channel: &str,
+    (day, checked_at): (Date, Timestamp),
     bill: &ProviderBill,
     differences: Vec<BillDifference>,
 ) -> Result<BillCheck> {
@@ -248,8 +254,9 @@ fn summary(
     };
     let ((payments, amount_paid), (refunds, amount_refunded)) = (sum(false)?, sum(true)?);
     Ok(BillCheck {
-        channel,
+        channel: channel.to_owned(),
         day,
+        checked_at,
         payments,
         refunds,
         amount_paid,
@@ -269,28 +276,10 @@ fn review_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
         order.map(|order| settle::ensure_review_in(tx, order, BILL_DIFFERS)).transpose()?;
     }
     if !check.differences.is_empty() {
-        let (channel, day, differences) = (check.channel, check.day.to_string(), check.differences.len());
+        let (channel, day, differences) = (&check.channel, check.day.to_string(), check.differences.len());
         tracing::error!(channel, day, differences, "a provider's bill differs; run `yarrow payments bill`");
     }
     Ok(())
-}
-
-fn store_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
-    let differences = i64::try_from(check.differences.len()).map_err(Error::internal)?;
-    tx.execute(
-        "insert into payment_bills (channel, day, checked_at, differences) values (?1, ?2, ?3, ?4) \
-         on conflict (channel, day) do update set checked_at = excluded.checked_at, differences = excluded.differences",
-        (check.channel, check.day.to_string(), tx.now.0, differences),
-    )
-    .map(drop)
-}
-
-fn is_checked_in(tx: &Read<'_>, channel: &str, day: &str) -> Result<bool> {
-    let found =
-        tx.first("select 1 from payment_bills where channel = ?1 and day = ?2", (channel, day), |row: &Row<'_>| {
-            row.get::<i64>(0)
-        })?;
-    Ok(found.is_some())
 }
 
 /// Returns true if a channel ever had orders: a new one has no bills yet.

@@ -31,13 +31,36 @@ macro_rules! select_orders {
     };
 }
 
+/// A range of prices, both ends included, in any currency.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AmountRange {
+    pub min: Option<Fen>,
+    pub max: Option<Fen>,
+}
+
+impl AmountRange {
+    /// Returns the range that meets all conditions that are given.
+    pub fn new(exact: Option<Fen>, min: Option<Fen>, max: Option<Fen>) -> Self {
+        let upper = [exact, max].into_iter().flatten().min();
+        Self { min: exact.max(min), max: upper }
+    }
+
+    const fn is_open(self) -> bool {
+        self.min.is_none() && self.max.is_none()
+    }
+
+    /// Returns the price if there is only one.
+    fn exact(self) -> Option<Fen> {
+        self.min.filter(|min| Some(*min) == self.max)
+    }
+}
+
 /// A filter on orders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderFilter {
     pub user: Option<UserId>,
     pub state: Option<OrderState>,
-    /// The exact price.
-    pub amount: Option<Fen>,
+    pub amount: AmountRange,
     /// Created at this time or later.
     pub from: Option<Timestamp>,
     /// Created before this time.
@@ -48,6 +71,17 @@ impl OrderFilter {
     pub fn of_user(user: UserId) -> Self {
         Self { user: Some(user), ..Self::default() }
     }
+}
+
+/// The money that went back for an order.
+#[derive(Clone, Debug)]
+pub struct OrderRefundSum {
+    /// The time of the first refund.
+    pub at: Timestamp,
+    pub channel: String,
+    pub currency: Currency,
+    pub asset: Asset,
+    pub amount: Fen,
 }
 
 /// The product to order.
@@ -204,13 +238,18 @@ pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
 }
 
-/// Returns the refunded amounts of orders whose first refund was in `[from, to)`, with its time and the asset.
-pub fn refunds_between_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<(Timestamp, Asset, Fen)>> {
-    let sql = "select refunded_at, asset, refunded_fen from payment_orders \
-               where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2 and currency = 'CNY'";
+/// Returns the refunded amounts of orders whose first refund was in `[from, to)`.
+pub fn refunds_between_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OrderRefundSum>> {
+    let sql = "select refunded_at, channel, currency, asset, refunded_fen from payment_orders \
+               where refunded_at is not null and refunded_at >= ?1 and refunded_at < ?2";
     tx.all(sql, (from.0, to.0), |row| {
-        let refunded = Fen::from_fen(row.get(2)?).unwrap_or(Fen::ZERO);
-        Ok((Timestamp(row.get(0)?), row.get_parsed(1, Asset::from_name)?, refunded))
+        Ok(OrderRefundSum {
+            at: Timestamp(row.get(0)?),
+            channel: row.get(1)?,
+            currency: row.get_parsed(2, |code| Currency::parse(code).ok())?,
+            asset: row.get_parsed(3, Asset::from_name)?,
+            amount: Fen::from_fen(row.get(4)?).unwrap_or(Fen::ZERO),
+        })
     })
 }
 
@@ -330,7 +369,7 @@ pub(super) fn paid_between_in(tx: &Read<'_>, channel: &str, from: Timestamp, to:
 fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
-    if filter.amount.is_some() || filter.from.is_some() || filter.to.is_some() {
+    if !filter.amount.is_open() || filter.from.is_some() || filter.to.is_some() {
         return list_between_in(tx, filter, page);
     }
     let count = |row: &Row<'_>| row.get(0);
@@ -375,23 +414,24 @@ fn list_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Pagi
 fn list_between_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Result<Paginated<Order>> {
     let (size, offset) = (page.size, page.offset());
     let (from, to) = (filter.from.map_or(0, |from| from.0), filter.to.map_or(i64::MAX, |to| to.0));
-    let (state, amount) = (filter.state.map(OrderState::name), filter.amount.map(Fen::as_fen));
+    let (state, amount) = (filter.state.map(OrderState::name), filter.amount.exact().map(Fen::as_fen));
+    let (min, max) = (filter.amount.min.map_or(0, Fen::as_fen), filter.amount.max.map_or(i64::MAX, Fen::as_fen));
     let count = |row: &Row<'_>| row.get(0);
     Ok(match (filter.user.map(|user| user.0), amount, state) {
         // The plus keeps the planner on the user's index: a user has few orders.
-        (Some(user), amount, state) => Paginated {
+        (Some(user), _, state) => Paginated {
             items: tx.all(
                 select_orders!(
                     "where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 and (state = ?4 or ?4 is null) \
-                     and (amount_fen = ?5 or ?5 is null) order by id desc limit ?6 offset ?7"
+                     and amount_fen + 0 >= ?5 and amount_fen + 0 <= ?6 order by id desc limit ?7 offset ?8"
                 ),
-                (user, from, to, state, amount, size, offset),
+                (user, from, to, state, min, max, size, offset),
                 order_row,
             )?,
             total: tx.one(
                 "select count(*) from payment_orders where user_id = ?1 and created_at + 0 >= ?2 and created_at + 0 < ?3 \
-                 and (state = ?4 or ?4 is null) and (amount_fen = ?5 or ?5 is null)",
-                (user, from, to, state, amount),
+                 and (state = ?4 or ?4 is null) and amount_fen + 0 >= ?5 and amount_fen + 0 <= ?6",
+                (user, from, to, state, min, max),
                 count,
             )?,
         },
@@ -408,6 +448,23 @@ fn list_between_in(tx: &Read<'_>, filter: OrderFilter, page: PageRequest) -> Res
                 "select count(*) from payment_orders where amount_fen = ?1 and created_at >= ?2 and created_at < ?3 \
                  and (state = ?4 or ?4 is null)",
                 (amount, from, to, state),
+                count,
+            )?,
+        },
+        // A range of prices has no order by time, so the index by time is read with the prices in it.
+        (None, None, state) if !filter.amount.is_open() => Paginated {
+            items: tx.all(
+                select_orders!(
+                    "where created_at >= ?1 and created_at < ?2 and amount_fen + 0 >= ?3 and amount_fen + 0 <= ?4 \
+                     and (state = ?5 or ?5 is null) order by created_at desc, id desc limit ?6 offset ?7"
+                ),
+                (from, to, min, max, state, size, offset),
+                order_row,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_orders where created_at >= ?1 and created_at < ?2 \
+                 and amount_fen + 0 >= ?3 and amount_fen + 0 <= ?4 and (state = ?5 or ?5 is null)",
+                (from, to, min, max, state),
                 count,
             )?,
         },

@@ -109,6 +109,37 @@ pub(super) fn query_order(purchases: &Purchases, order_id: &str) -> Result<Vec<S
     Ok(ids)
 }
 
+/// Returns all purchases of the buyer of a transaction, oldest first, after the present state of each was applied. One
+/// that cannot be applied is listed all the same. Blocks.
+///
+/// # Errors
+/// `not_configured`, and those of the provider.
+pub(super) fn query_history(
+    purchases: &Purchases,
+    environment: PurchaseEnvironment,
+    id: &str,
+) -> Result<Vec<AppleTransaction>> {
+    let environment = match environment {
+        PurchaseEnvironment::Production => AppleEnvironment::Production,
+        PurchaseEnvironment::Sandbox => AppleEnvironment::Sandbox,
+    };
+    let (store, mut found, mut revision) = (purchases.apple()?, Vec::new(), None::<String>);
+    for _ in 0..HISTORY_PAGES {
+        let page = store.history(environment, id, revision.as_deref())?;
+        for transaction in page.transactions {
+            if let Err(error) = apply_state(purchases, transaction.clone()) {
+                tracing::warn!(%error, "a purchase in the history of a buyer could not be applied");
+            }
+            found.push(transaction);
+        }
+        if !page.has_more {
+            break;
+        }
+        revision = page.revision;
+    }
+    Ok(found)
+}
+
 /// Reads notifications that did not arrive, once an hour. Blocks.
 ///
 /// # Errors
@@ -322,7 +353,7 @@ pub(super) fn fault_error(fault: PurchaseFault) -> Error {
     }
 }
 
-fn key_of(transaction: &AppleTransaction) -> Result<PurchaseKey> {
+pub(super) fn key_of(transaction: &AppleTransaction) -> Result<PurchaseKey> {
     let environment = match transaction.environment() {
         Some(AppleEnvironment::Production) => PurchaseEnvironment::Production,
         Some(AppleEnvironment::Sandbox) => PurchaseEnvironment::Sandbox,

@@ -2,7 +2,7 @@
 
 use crate::{
     domain::money::ledger::{Asset, EntryKind, LedgerEntry},
-    types::{Timestamp, UserId, hex, named_enum, sha256},
+    types::{Currency, Timestamp, UserId, hex, named_enum, sha256},
 };
 
 named_enum! {
@@ -162,6 +162,12 @@ impl StorePurchase {
             PurchaseStore::Apple => Some(&self.key.id),
             PurchaseStore::Google => self.order_id.as_deref(),
         }
+    }
+
+    /// Returns the price in hundredths of its currency, as orders have it.
+    pub fn price_in_hundredths(&self) -> Option<(i64, Currency)> {
+        let (milli, currency) = self.price.as_ref()?;
+        Some((milli / 10, Currency::parse(currency).ok()?))
     }
 
     pub fn is_test(&self) -> bool {

@@ -20,7 +20,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     store::{Read, Row, Write},
-    types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId},
+    types::{Currency, CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Selects the columns that [`purchase_row`] reads.
@@ -41,6 +41,18 @@ macro_rules! select_purchases {
 pub struct PurchaseFilter {
     pub user: Option<UserId>,
     pub state: Option<PurchaseState>,
+}
+
+/// The money that went back for a purchase.
+#[derive(Clone, Debug)]
+pub struct RefundedPurchase {
+    /// The time of the first refund.
+    pub at: Timestamp,
+    pub store: PurchaseStore,
+    pub currency: Currency,
+    pub asset: Asset,
+    /// In hundredths.
+    pub amount: i64,
 }
 
 /// A purchase with everything recorded about it.
@@ -124,7 +136,7 @@ pub(super) fn find_by_order_in(tx: &Read<'_>, store: PurchaseStore, order_id: &s
 }
 
 /// Finds the purchase that a ledger entry names.
-fn find_by_reference_in(tx: &Read<'_>, reference: &str) -> Result<Option<StorePurchase>> {
+pub fn find_by_reference_in(tx: &Read<'_>, reference: &str) -> Result<Option<StorePurchase>> {
     tx.first(select_purchases!("where reference = ?1"), [reference], purchase_row)
 }
 
@@ -156,6 +168,28 @@ pub(super) fn made_between_in(
         (after.0.0, after.1, to.0, limit),
         purchase_row,
     )
+}
+
+/// Returns the refunded money of credited purchases whose first refund was in `[from, to)`. Purchases in a sandbox, and
+/// those whose store does not tell the price, are left out.
+pub fn refunds_between_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<RefundedPurchase>> {
+    let purchases = tx.all(
+        select_purchases!("where revoked_at is not null and revoked_at >= ?1 and revoked_at < ?2"),
+        (from.0, to.0),
+        purchase_row,
+    )?;
+    let refund = |purchase: StorePurchase| {
+        let (price, currency) = purchase.price_in_hundredths().filter(|_| !purchase.is_test())?;
+        let amount = purchase.revoked.of(price);
+        Some(RefundedPurchase {
+            at: purchase.revoked_at?,
+            store: purchase.key.store,
+            currency,
+            asset: purchase.product?.asset,
+            amount,
+        })
+    };
+    Ok(purchases.into_iter().filter_map(refund).collect())
 }
 
 /// Returns purchases for which a call to the store is due.

@@ -1,4 +1,4 @@
-//! `/admin/payments/bill`: the provider's bill of a day against our records.
+//! `/admin/payments/bill`: the providers' bills against our records.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,15 +7,25 @@ use crate::{
     domain::money::payments::bills::{self, BillCheck, BillDifference, BillDifferenceCode},
     error::Result,
     http::{
-        admin::figures::FigureDay, params::parameters, payment_channel::ChannelName, reply::Json,
+        admin::figures::FigureDay,
+        numbered_page::NumberedPage,
+        params::{PageNumber, PageSize, page, parameters},
+        payment_channel::ChannelName,
+        reply::Json,
         request_context::RequestContext,
     },
+    types::Timestamp,
 };
 
 parameters! {
     CheckBillParams(fields) {
         day: FigureDay = fields.required("day", "The day in Shanghai, before today.");
         channel: Option<ChannelName> = fields.optional("channel", "Only the bill of this channel.");
+    }
+
+    ListBillsParams(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Page number.");
+        size: Option<PageSize> = fields.optional("size", "Bills on a page.");
     }
 }
 
@@ -30,13 +40,15 @@ pub struct CheckedBills {
 #[serde(rename_all = "camelCase")]
 pub struct CheckedBill {
     #[schema(example = "alipay")]
-    channel: &'static str,
+    channel: String,
     #[schema(example = "2026-01-02")]
     day: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-03T02:00:05.678Z")]
+    checked_at: Timestamp,
     #[schema(example = 9)]
-    payments: u64,
+    payments: u32,
     #[schema(example = 1)]
-    refunds: u64,
+    refunds: u32,
     #[schema(example = "54.00")]
     amount_paid: String,
     #[schema(example = "6.00")]
@@ -77,6 +89,7 @@ impl From<BillCheck> for CheckedBill {
         Self {
             channel: check.channel,
             day: check.day.to_string(),
+            checked_at: check.checked_at,
             payments: check.payments,
             refunds: check.refunds,
             amount_paid: check.amount_paid.to_string(),
@@ -97,6 +110,12 @@ impl From<BillDifference> for BilledDifference {
             recorded: found.recorded.map(|amount| amount.to_string()),
         }
     }
+}
+
+pub async fn list(context: RequestContext, params: ListBillsParams) -> Result<Json<NumberedPage<CheckedBill>>> {
+    let page = page(&context, params.page, params.size);
+    let found = context.report(move |app| bills::list(&app.core, page)).await?;
+    Ok(NumberedPage::of(page, found))
 }
 
 pub async fn check(context: RequestContext, params: CheckBillParams) -> Result<Json<CheckedBills>> {

@@ -19,11 +19,12 @@ use crate::{
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
-            pages::figures::{self as view, Cohort, Figures, Range, Sum},
+            format::ShownMoney,
+            pages::figures::{self as view, ChannelMoney, Cohort, Figures, Range, Sum},
             texts::Text,
         },
     },
-    types::Date,
+    types::{Currency, Date},
 };
 
 /// The ranges that a page offers, in days.
@@ -37,33 +38,35 @@ const MOST_WEEKS: i32 = 750;
 struct ChartSpec {
     id: &'static str,
     title: Text,
-    unit: Unit,
+    /// Money has a chart for each currency.
+    is_money: bool,
     series: &'static [(FigureName, Text)],
 }
 
 /// The contents of a page.
 struct PageSpec {
-    /// The figures whose sums stand above the charts, and whether they are money.
-    sums: &'static [(FigureName, Text, bool)],
+    /// The figures whose sums stand above the charts.
+    sums: &'static [(FigureName, Text)],
     charts: &'static [ChartSpec],
     /// The steps from a request for a code to a new user.
     funnel: &'static [(FigureName, Text)],
     has_retention: bool,
+    has_channels: bool,
 }
 
 const GROWTH: PageSpec = PageSpec {
-    sums: &[(FigureName::NewUsers, Text::NewUsers, false), (FigureName::Castings, Text::CastingsToday, false)],
+    sums: &[(FigureName::NewUsers, Text::NewUsers), (FigureName::Castings, Text::CastingsToday)],
     charts: &[
         ChartSpec {
             id: "users-by-day",
             title: Text::UsersByDay,
-            unit: Unit::Count,
+            is_money: false,
             series: &[(FigureName::ActiveUsers, Text::ActiveUsers), (FigureName::NewUsers, Text::NewUsers)],
         },
         ChartSpec {
             id: "castings-by-day",
             title: Text::CastingsByDay,
-            unit: Unit::Count,
+            is_money: false,
             series: &[(FigureName::Castings, Text::CastingsToday)],
         },
     ],
@@ -74,38 +77,40 @@ const GROWTH: PageSpec = PageSpec {
         (FigureName::NewUsers, Text::NewUsers),
     ],
     has_retention: true,
+    has_channels: false,
 };
 
 const REVENUE: PageSpec = PageSpec {
     sums: &[
-        (FigureName::Revenue, Text::Revenue, true),
-        (FigureName::Refunds, Text::RefundedMoney, true),
-        (FigureName::CoinsSold, Text::CoinsSold, false),
-        (FigureName::CoinsUsed, Text::CoinsUsed, false),
+        (FigureName::Revenue, Text::Revenue),
+        (FigureName::Refunds, Text::RefundedMoney),
+        (FigureName::CoinsSold, Text::CoinsSold),
+        (FigureName::CoinsUsed, Text::CoinsUsed),
     ],
     charts: &[
         ChartSpec {
             id: "revenue-by-day",
             title: Text::RevenueByDay,
-            unit: Unit::Money,
+            is_money: true,
             series: &[(FigureName::Revenue, Text::Revenue), (FigureName::Refunds, Text::RefundedMoney)],
         },
         ChartSpec {
             id: "coins-by-day",
             title: Text::CoinsSoldAndUsed,
-            unit: Unit::Count,
+            is_money: false,
             series: &[(FigureName::CoinsSold, Text::CoinsSold), (FigureName::CoinsUsed, Text::CoinsUsed)],
         },
     ],
     funnel: &[],
     has_retention: false,
+    has_channels: true,
 };
 
 impl PageSpec {
     fn names(&self) -> Vec<FigureName> {
         let charted = self.charts.iter().flat_map(|chart| chart.series).map(|(name, _)| *name);
         let funnel = self.funnel.iter().map(|(name, _)| *name);
-        let mut names: Vec<_> = self.sums.iter().map(|(name, ..)| *name).chain(charted).chain(funnel).collect();
+        let mut names: Vec<_> = self.sums.iter().map(|(name, _)| *name).chain(charted).chain(funnel).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -144,22 +149,54 @@ async fn show(
             Ok((figures::list(&app.core, &shown)?, figures::list(&app.core, &before)?, cohorts))
         })
         .await?;
-    let sum = |rows: &[FigureRow], name| rows.iter().filter(|row| row.name == name).map(|row| row.value).sum();
-    let sums = spec.sums.iter().map(|(name, text, is_money)| Sum {
-        name: *text,
-        value: sum(&rows, *name),
-        before: sum(&former_rows, *name),
-        is_money: *is_money,
+    let currencies = figures::currencies(rows.iter().chain(&former_rows));
+    let sums = spec.sums.iter().flat_map(|(name, text)| {
+        let each = currencies_of(name.is_money(), &currencies);
+        each.into_iter().map(|currency| Sum {
+            name: *text,
+            value: sum(&rows, *name, currency),
+            before: sum(&former_rows, *name, currency),
+            currency,
+        })
+    });
+    let charts = spec.charts.iter().flat_map(|chart| {
+        let each = currencies_of(chart.is_money, &currencies);
+        each.into_iter().map(|currency| chart_of(&cx, chart, currency, &query, &rows))
     });
     let page = Figures {
         sums: sums.collect(),
-        charts: spec.charts.iter().map(|chart| chart_of(&cx, chart, &query, &rows)).collect(),
-        funnel: spec.funnel.iter().map(|(name, text)| (*text, sum(&rows, *name))).collect(),
+        charts: charts.collect(),
+        funnel: spec.funnel.iter().map(|(name, text)| (*text, sum(&rows, *name, None))).collect(),
         cohorts,
+        money: if spec.has_channels { money_by_channel(&rows) } else { Vec::new() },
         through: query.to.to_string(),
         range,
     };
     ok(render(&cx, &page))
+}
+
+/// Returns the currencies in which a figure is shown, one after the other. Amounts of different ones are never added.
+fn currencies_of(is_money: bool, currencies: &[Currency]) -> Vec<Option<Currency>> {
+    if is_money { currencies.iter().copied().map(Some).collect() } else { vec![None] }
+}
+
+fn sum(rows: &[FigureRow], name: FigureName, currency: Option<Currency>) -> i64 {
+    rows.iter().filter(|row| row.name == name && row.currency() == currency).map(|row| row.value).sum()
+}
+
+fn money_by_channel(rows: &[FigureRow]) -> Vec<ChannelMoney> {
+    let mut channels: BTreeMap<(Currency, String), [i64; 2]> = BTreeMap::new();
+    for row in rows {
+        let (Some(part), is_refund) = (row.money_part(), row.name == FigureName::Refunds) else { continue };
+        let [revenue, refunds] = channels.entry((part.currency, part.channel)).or_default();
+        *(if is_refund { refunds } else { revenue }) += row.value;
+    }
+    let shown = |((currency, channel), [revenue, refunds]): ((Currency, String), [i64; 2])| ChannelMoney {
+        channel,
+        revenue: ShownMoney(revenue, currency),
+        refunds: ShownMoney(refunds, currency),
+    };
+    channels.into_iter().map(shown).collect()
 }
 
 /// Returns the weeks of registration with the shares of users that came back.
@@ -278,16 +315,28 @@ pub(super) fn values(
     periods.iter().map(|period| Some(sums.get(period).copied().unwrap_or(0))).collect()
 }
 
-fn chart_of(cx: &ViewContext, spec: &ChartSpec, query: &FigureQuery, rows: &[FigureRow]) -> FigureChart<'static> {
+fn chart_of(
+    cx: &ViewContext,
+    spec: &ChartSpec,
+    currency: Option<Currency>,
+    query: &FigureQuery,
+    rows: &[FigureRow],
+) -> FigureChart<'static> {
     let periods = periods(query);
     let series = spec.series.iter().map(|(name, text)| Series {
-        name: cx.t(*text).to_owned(),
-        values: values(&periods, rows, |row| row.name == *name),
+        name: match currency {
+            Some(currency) => format!("{} ({currency})", cx.t(*text)),
+            None => cx.t(*text).to_owned(),
+        },
+        values: values(&periods, rows, |row| row.name == *name && row.currency() == currency),
     });
     FigureChart {
-        id: spec.id,
+        id: match currency.filter(|currency| *currency != Currency::CNY) {
+            Some(currency) => format!("{}-{}", spec.id, currency.lower_case()).into(),
+            None => spec.id.into(),
+        },
         title: spec.title,
-        unit: spec.unit,
+        unit: currency.map_or(Unit::Count, Unit::Money),
         label: period_text(query),
         series: series.collect(),
         labels: periods.iter().map(ToString::to_string).collect(),

@@ -3,6 +3,7 @@
 pub mod administrators;
 pub mod api_keys;
 pub mod audit;
+pub mod bills;
 pub mod bulk;
 pub mod cleanup;
 pub mod feedback;

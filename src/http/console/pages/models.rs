@@ -204,8 +204,8 @@ fn rate_row(rate: Rate) -> RateRow {
 fn charts(cx: &ViewContext, query: &FigureQuery, rows: &[FigureRow]) -> Vec<FigureChart<'static>> {
     let days = periods(query);
     let labels: Vec<_> = days.iter().map(ToString::to_string).collect();
-    let chart = |id, title, unit, series, has_bars| FigureChart {
-        id,
+    let chart = |id: &'static str, title, unit, series, has_bars| FigureChart {
+        id: id.into(),
         title,
         unit,
         label: period_text(query),

@@ -19,7 +19,7 @@ use crate::{
                 decisions::{self, Decision},
                 order::Order,
                 order_details,
-                orders::{self, OrderFilter},
+                orders::{self, AmountRange, OrderFilter},
                 reconcile,
                 refunds::{self, Refund, RefundRequestSpec},
             },
@@ -33,7 +33,7 @@ use crate::{
             request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
                 context::order_href,
-                format::ShownFen,
+                format::ShownMoney,
                 layout::Place,
                 lists::Listing,
                 pages::{
@@ -48,7 +48,7 @@ use crate::{
         reply,
     },
     providers::payment::OrderState,
-    types,
+    types::{self, Currency},
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -64,21 +64,24 @@ fn read_filter(console: &ConsoleRequest) -> (view::TypedOrderFilter, OrderFilter
     let mut typed = view::TypedOrderFilter {
         state: query.get("state").to_owned(),
         user: query.get("user").to_owned(),
-        amount: query.get("amount").to_owned(),
+        min: query.get("min").to_owned(),
+        max: query.get("max").to_owned(),
         from: query.get("from").to_owned(),
         to: query.get("to").to_owned(),
         errors: Vec::new(),
     };
     let user = console.user_filter(&mut typed.errors);
     let (from, to) = console.time_filter(&mut typed.errors);
-    let amount = query.find("amount").map(str::parse).transpose().unwrap_or_else(|_| {
-        typed.errors.push(("amount".into(), console.text(Text::NotAnAmount).to_owned()));
-        None
+    let [min, max] = ["min", "max"].map(|name| {
+        query.find(name).map(str::parse).transpose().unwrap_or_else(|_| {
+            typed.errors.push((name.into(), console.text(Text::NotAnAmount).to_owned()));
+            None
+        })
     });
     let state = query.find("state").and_then(OrderState::from_name);
     let from = query.find("from").map(|_| from);
     let to = query.find("to").map(|_| to);
-    (typed, OrderFilter { user, state, amount, from, to })
+    (typed, OrderFilter { user, state, amount: AmountRange { min, max }, from, to })
 }
 
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -144,7 +147,7 @@ pub fn order_row(order: Order) -> OrderRow {
     OrderRow {
         order_no: order.order_no,
         user_id: order.user.to_string(),
-        amount: ShownFen(order.amount.as_fen()),
+        amount: ShownMoney(order.amount.as_fen(), order.currency),
         coins: order.coin_count,
         state: order.state.name().to_owned(),
         reason: order.reason,
@@ -186,10 +189,10 @@ fn callback_row(callback: Callback) -> CallbackRow {
     }
 }
 
-fn refund_row(refund: Refund) -> RefundRow {
+fn refund_row(refund: Refund, currency: Currency) -> RefundRow {
     RefundRow {
         refund_no: refund.refund_no,
-        amount: ShownFen(refund.amount.as_fen()),
+        amount: ShownMoney(refund.amount.as_fen(), currency),
         state: refund.state.name().to_owned(),
         reason: refund.reason,
         actor: refund.actor,
@@ -235,11 +238,11 @@ fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, O
         reason: order.reason.clone(),
         channel: order.channel.clone(),
         app_id: order.app_id.clone(),
-        amount: ShownFen(order.amount.as_fen()),
+        amount: ShownMoney(order.amount.as_fen(), order.currency),
         coins: order.coin_count,
         trade_no: order.trade_no.clone(),
-        paid: ShownFen(order.paid.as_fen()),
-        refunded: ShownFen(order.refunded.as_fen()),
+        paid: ShownMoney(order.paid.as_fen(), order.currency),
+        refunded: ShownMoney(order.refunded.as_fen(), order.currency),
         coins_returned: order.coins_returned,
         coins_written_off: order.coins_written_off,
         balance: ledger::balance(&app.core, order.user, Asset::Coin)?,
@@ -247,7 +250,7 @@ fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, O
         next_check_at: order.next_check_at,
         times,
         callbacks: file.callbacks.into_iter().map(callback_row).collect(),
-        refunds: file.refunds.into_iter().map(refund_row).collect(),
+        refunds: file.refunds.into_iter().map(|refund| refund_row(refund, order.currency)).collect(),
         entries: file.entries.into_iter().map(entry_row).collect(),
         inquiry: None,
         forms,
@@ -267,7 +270,7 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     shown.inquiry = Some(ProviderAnswer {
         trade_no: inquiry.trade.as_ref().map(|trade| trade.trade_no.clone()),
         status: inquiry.trade.as_ref().map(|trade| trade.status.name().to_owned()),
-        amount: inquiry.trade.as_ref().map(|trade| ShownFen(trade.amount.as_fen())),
+        amount: inquiry.trade.as_ref().map(|trade| ShownMoney(trade.amount.as_fen(), inquiry.order.currency)),
         verdict: inquiry.outcome.verdict.name().to_owned(),
         reason: inquiry.outcome.reason.map(ToString::to_string),
         asked_at: console.context.app.core.clock.now(),

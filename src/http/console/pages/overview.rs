@@ -12,7 +12,7 @@ use crate::{
         money::payments::orders::{self, OrderFilter},
         operations::{
             alerts,
-            figures::{self, FigureGrouping, FigureName, FigureQuery},
+            figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
             health::HealthSnapshot,
             request_tallies::RequestTally,
         },
@@ -23,7 +23,7 @@ use crate::{
         views::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
-            format::{ShownFen, bytes, local},
+            format::{ShownMoney, bytes, local},
             pages::overview::{self, AlertRow, HealthLine, Overview, TodayFigure, WaitingOrder},
             texts::Text,
         },
@@ -70,7 +70,7 @@ fn collect(app: &App) -> Result<Overview<'static>> {
             .into_iter()
             .map(|order| WaitingOrder {
                 order_no: order.order_no,
-                amount: ShownFen(order.amount.as_fen()),
+                amount: ShownMoney(order.amount.as_fen(), order.currency),
                 reason: order.reason.unwrap_or_default(),
                 since: order.created_at,
             })
@@ -82,13 +82,13 @@ fn collect(app: &App) -> Result<Overview<'static>> {
 
 /// Returns the figures of today beside those of yesterday.
 fn today(app: &App) -> Result<Vec<TodayFigure>> {
-    const SHOWN: [(FigureName, Text, bool, &str); 6] = [
-        (FigureName::NewUsers, Text::NewUsers, false, "growth"),
-        (FigureName::ActiveUsers, Text::ActiveUsers, false, "growth"),
-        (FigureName::Castings, Text::CastingsToday, false, "growth"),
-        (FigureName::Revenue, Text::RevenueToday, true, "revenue"),
-        (FigureName::Refunds, Text::RefundsToday, true, "revenue"),
-        (FigureName::RequestErrors, Text::Errors, false, "network-log?status=failed"),
+    const SHOWN: [(FigureName, Text, &str); 6] = [
+        (FigureName::NewUsers, Text::NewUsers, "growth"),
+        (FigureName::ActiveUsers, Text::ActiveUsers, "growth"),
+        (FigureName::Castings, Text::CastingsToday, "growth"),
+        (FigureName::Revenue, Text::RevenueToday, "revenue"),
+        (FigureName::Refunds, Text::RefundsToday, "revenue"),
+        (FigureName::RequestErrors, Text::Errors, "network-log?status=failed"),
     ];
     let core = &app.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
@@ -96,21 +96,28 @@ fn today(app: &App) -> Result<Vec<TodayFigure>> {
     let names = SHOWN.map(|(name, ..)| name).to_vec();
     let range = (days.first().copied(), Some(today));
     let rows = figures::list(core, &FigureQuery::new(core, Some(names), range, FigureGrouping::Day)?)?;
-    let figure = |(name, text, is_money, path)| {
-        let of_day = |day| rows.iter().filter(|row| row.name == name && row.period == day).map(|row| row.value).sum();
+    let figure = |(name, text, path), currency| {
+        let is_of = |row: &FigureRow, day| row.name == name && row.period == day && row.currency() == currency;
+        let of_day = |day| rows.iter().filter(|row| is_of(row, day)).map(|row| row.value).sum();
         let line: Vec<i64> = days.iter().map(|day| of_day(*day)).collect();
         let last = |back: usize| line.iter().rev().nth(back).copied().unwrap_or(0);
-        TodayFigure { name: text, value: last(0), before: last(1), is_money, path, line }
+        TodayFigure { name: text, value: last(0), before: last(1), currency, path, line }
     };
-    Ok(SHOWN.into_iter().map(figure).collect())
+    // Amounts of different currencies are never added.
+    let with_currencies = SHOWN.into_iter().flat_map(|shown| {
+        let currencies = shown.0.is_money().then(|| figures::currencies(&rows));
+        let each = currencies.map_or_else(|| vec![None], |found| found.into_iter().map(Some).collect());
+        each.into_iter().map(move |currency| (shown, currency))
+    });
+    Ok(with_currencies.map(|(shown, currency)| figure(shown, currency)).collect())
 }
 
 /// Returns charts of the requests of the last 24 hours.
 fn request_charts(cx: &ViewContext, app: &App) -> Vec<FigureChart<'static>> {
     let periods = app.request_tallies.recent(app.core.clock.now(), CHART_MINUTES);
     let labels: Vec<_> = periods.iter().map(|(at, _)| local(*at, &cx.zone).chars().take(16).collect()).collect();
-    let chart = |id, title, unit, series| FigureChart {
-        id,
+    let chart = |id: &'static str, title, unit, series| FigureChart {
+        id: id.into(),
         title,
         unit,
         label: Text::Time,

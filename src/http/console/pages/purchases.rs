@@ -24,6 +24,7 @@ use crate::{
         csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
         views::{
+            format::ShownMoney,
             lists::Listing,
             pages::purchases::{self as view, PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
             texts::Text,
@@ -62,7 +63,7 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 pub fn purchase_row(purchase: StorePurchase) -> PurchaseRow {
-    let amount = purchase.price.as_ref().map(|(price, currency)| (*price, currency.clone()));
+    let amount = purchase.price_in_hundredths().map(|(price, currency)| ShownMoney(price, currency));
     PurchaseRow {
         id: purchase.id.to_string(),
         store: purchase.key.store.name().to_owned(),

@@ -42,7 +42,7 @@ use crate::{
             csv::{self, CsvList},
             request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
             views::{
-                format::ShownFen,
+                format::ShownMoney,
                 lists::Listing,
                 masked::Masked,
                 pages::{
@@ -110,7 +110,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
     let cause = match cause {
         MissingCoins::AccountSuspended { since } => CoinCause::AccountSuspended { since },
         MissingCoins::OrderOpen(order) => CoinCause::OrderOpen {
-            amount: ShownFen(order.amount.as_fen()),
+            amount: ShownMoney(order.amount.as_fen(), order.currency),
             state: order.state.name().to_owned(),
             at: order.created_at,
             order_no: order.order_no,
@@ -132,7 +132,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
         MissingCoins::Refunded { order, at } => CoinCause::Refunded {
             at,
             coins: -order.coins_returned,
-            amount: ShownFen(order.refunded.as_fen()),
+            amount: ShownMoney(order.refunded.as_fen(), order.currency),
             order_no: order.order_no,
         },
         MissingCoins::PurchaseOpen(purchase) => CoinCause::PurchaseOpen {

@@ -1,18 +1,18 @@
 //! Charts: an image that the server draws, replaced by uPlot if JavaScript runs, and a table with the same values.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use maud::{Markup, html};
 
 use super::{context::ViewContext, format, texts::Text};
-use crate::types::MicroAmount;
+use crate::types::{Currency, MicroAmount};
 
 /// The unit of a chart's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Count,
-    /// Values in fen.
-    Money,
+    /// Values in hundredths of the currency.
+    Money(Currency),
     /// Values in millionths of the currency of the models' price list.
     Cost,
     /// Values in tenths of a percent.
@@ -25,7 +25,7 @@ impl Unit {
     const fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
-            Self::Money => "money",
+            Self::Money(_) => "money",
             Self::Cost => "cost",
             Self::PerMille => "permille",
             Self::Duration => "duration",
@@ -35,7 +35,7 @@ impl Unit {
     fn text(self, value: i64) -> String {
         match self {
             Self::Count => format::number(value),
-            Self::Money => format::ShownFen(value).text(),
+            Self::Money(currency) => format::ShownMoney(value, currency).text(),
             Self::Cost => MicroAmount::from_stored(value).to_string(),
             Self::PerMille => format::per_mille(value),
             Self::Duration => format::duration(value),
@@ -54,7 +54,7 @@ pub struct Series {
 /// A chart over days or other labels.
 #[derive(Clone, Debug)]
 pub struct FigureChart<'a> {
-    pub id: &'a str,
+    pub id: Cow<'a, str>,
     pub title: Text,
     pub unit: Unit,
     /// The header of the table's first column.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::texts::{self, Language};
 pub use crate::types::Timestamp;
-use crate::types::{LocalTime, TimeZone};
+use crate::types::{Currency, LocalTime, TimeZone};
 
 /// A time zone with the offset that its label shows.
 #[derive(Clone, Debug)]
@@ -109,22 +109,37 @@ impl ShownCount {
     }
 }
 
-/// An amount of money in fen.
+/// An amount of money in hundredths of its currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownFen(pub i64);
+pub struct ShownMoney(pub i64, pub Currency);
 
-impl ShownFen {
-    /// Formats the amount as `¥1 234.50`.
+impl ShownMoney {
+    /// Returns an amount in fen.
+    pub const fn yuan(fen: i64) -> Self {
+        Self(fen, Currency::CNY)
+    }
+
+    /// Formats the amount as `¥1 234.50`, or `1 234.50 USD` in another currency.
     pub fn text(self) -> String {
         let sign = if self.0 < 0 { "−" } else { "" };
         let whole = number(i64::try_from(self.0.unsigned_abs() / 100).unwrap_or(i64::MAX));
-        format!("{sign}¥{whole}.{:02}", self.0.unsigned_abs() % 100)
+        let part = self.0.unsigned_abs() % 100;
+        if self.1 == Currency::CNY {
+            format!("{sign}¥{whole}.{part:02}")
+        } else {
+            format!("{sign}{whole}.{part:02} {}", self.1)
+        }
     }
 
     /// Formats the amount as the value of a form field: `1234.50`.
     pub fn plain(self) -> String {
         format!("{}.{:02}", self.0 / 100, self.0.unsigned_abs() % 100)
     }
+}
+
+/// Formats a figure: an amount of money if it has a currency.
+pub fn figure(value: i64, currency: Option<Currency>) -> String {
+    currency.map_or_else(|| number(value), |currency| ShownMoney(value, currency).text())
 }
 
 /// Formats a number of bytes: `1.4 GiB`.

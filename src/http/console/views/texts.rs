@@ -388,6 +388,19 @@ texts! {
     OpenPurchase: "打开购买记录", "Open the purchase";
     ReplyPurchaseOpen: "您好，我们已找到您在应用商店的购买，正在向商店核实，核实后会自动入账。", "Hello, we found your purchase in the app store and are checking it there. It is credited as soon as the store confirms it.";
     ReplyPurchaseRefunded: "您好，您在应用商店的这笔购买已退款，相应的金币或点数已收回。", "Hello, your purchase in the app store was refunded, so its coins or points were taken back.";
+    // Bills of the payment providers.
+    Bills: "渠道账单", "Bills";
+    BillsHint: "每天上午十点后自动核对前一天的账单；有差异的订单转入待处理。", "Yesterday's bills are checked every morning after ten; orders that differ go to review.";
+    NoBills: "还没有核对过账单", "No bill was checked yet";
+    CheckBill: "核对某天的账单", "Check the bills of a day";
+    BillDay: "日期（北京时间）", "Day in Shanghai";
+    BillPayments: "收款", "Payments";
+    BillRefunds: "退款", "Refunds";
+    BillDifferences: "差异", "Differences";
+    Fees: "手续费", "Fees";
+    CheckedAt: "核对时间", "Checked";
+    EachChannel: "全部渠道", "All channels";
+    BillAgrees: "账单与记录一致。", "Bills and records agree.";
     // Purchases in app stores.
     Purchase: "商店购买", "Store purchase";
     PurchaseDetails: "购买信息", "Purchase details";
@@ -468,6 +481,8 @@ texts! {
     CodesFunnel: "从验证码到新用户", "From code to new user";
     CoinsSoldAndUsed: "金币售出与使用", "Coins sold and used";
     OrdersAndRefunds: "订单与退款", "Orders and refunds";
+    MoneyByChannel: "各渠道的收入与退款", "Revenue and refunds by channel";
+    Currency: "币种", "Currency";
     RevenueByDay: "每日收入", "Revenue by day";
     UsersByDay: "每日用户", "Users by day";
     CastingsByDay: "每日起卦", "Castings by day";
@@ -529,7 +544,8 @@ texts! {
     PickSome: "请选择 1 至 100 行。", "Pick 1 to 100 rows.";
     UnknownAct: "未知操作。", "Unknown act.";
     NotAStatus: "请填写 100 至 599 的状态码", "Enter a status from 100 to 599";
-    OrderAmount: "金额（元）", "Amount (¥)";
+    MinAmount: "最低金额", "Amount from";
+    MaxAmount: "最高金额", "Amount up to";
     RouteHint: "接口模板，如 /coin/consume", "The template, such as /coin/consume";
     WronglyRefused: "误拒", "Wrongly refused";
     AllowPhrase: "放行短语", "Allow a phrase";
@@ -821,7 +837,16 @@ codes! {
     "settle_payment": "处理订单", "decision about an order";
     "order_under_review": "订单处理中", "order in review";
     "not_configured": "未配置", "not configured";
+    "order_missing": "本地没有该订单", "no such order here";
+    "payment_missing": "漏记的收款", "missed payment";
+    "amount_differs": "金额不同", "amounts differ";
+    "not_in_bill": "账单上没有", "not on the bill";
+    "refund_missing": "漏记的退款", "missed refund";
+    "refund_differs": "退款金额不同", "refunds differ";
+    "bill_differs": "与账单不符", "differs from the bill";
     "alipay": "支付宝", "Alipay";
+    "wechat": "微信支付", "WeChat Pay";
+    "stripe": "Stripe", "Stripe";
     "sandbox": "沙盒", "sandbox";
     "active": "正常", "active";
     "suspended": "停用", "suspended";
@@ -1251,6 +1276,15 @@ pub fn distance(language: Language, milliseconds: i64) -> String {
         (Language::Chinese, false) => format!("{count} {chinese}前"),
         (Language::English, true) => format!("in {count} {english}"),
         (Language::English, false) => format!("{count} {english} ago"),
+    }
+}
+
+/// Says how many differences the check of a bill found.
+pub fn bill_differences(language: Language, count: usize) -> String {
+    match language {
+        Language::Chinese => format!("发现 {count} 处差异，见下表。"),
+        Language::English if count == 1 => "One difference was found. The list shows it.".to_owned(),
+        Language::English => format!("{count} differences were found. The list shows them."),
     }
 }
 

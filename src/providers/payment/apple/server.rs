@@ -183,17 +183,18 @@ impl AppStore {
         id: &str,
         revision: Option<&str>,
     ) -> Result<AppleHistoryPage, Failure> {
-        self.history_page(environment, &format!("/inApps/v2/history/{}", percent::encode(id)), revision)
-    }
-
-    /// Returns a page of the refunds of the buyer of a transaction.
-    pub fn refund_history(
-        &self,
-        environment: AppleEnvironment,
-        id: &str,
-        revision: Option<&str>,
-    ) -> Result<AppleHistoryPage, Failure> {
-        self.history_page(environment, &format!("/inApps/v2/refund/lookup/{}", percent::encode(id)), revision)
+        let query = revision.map(|revision| format!("?revision={}", percent::encode(revision))).unwrap_or_default();
+        let path = format!("/inApps/v2/history/{}{query}", percent::encode(id));
+        let answer: Option<HistoryAnswer> = self.ask(environment, "GET", &path, None)?;
+        let Some(answer) = answer else {
+            return Ok(AppleHistoryPage { transactions: Vec::new(), revision: None, has_more: false });
+        };
+        let transactions = answer.signed_transactions.iter().map(|jws| self.verified(jws));
+        Ok(AppleHistoryPage {
+            transactions: transactions.collect::<Result<_, _>>()?,
+            has_more: answer.has_more && answer.revision.is_some(),
+            revision: answer.revision,
+        })
     }
 
     /// Returns a page of the notifications that were sent, whether or not they arrived.
@@ -265,25 +266,6 @@ impl AppStore {
         };
         let token = self.key.sign(&header, &claims);
         token.map_err(|_| Failure::new(FailureKind::Misconfigured, PROVIDER, "signing_failed"))
-    }
-
-    fn history_page(
-        &self,
-        environment: AppleEnvironment,
-        path: &str,
-        revision: Option<&str>,
-    ) -> Result<AppleHistoryPage, Failure> {
-        let query = revision.map(|revision| format!("?revision={}", percent::encode(revision))).unwrap_or_default();
-        let answer: Option<HistoryAnswer> = self.ask(environment, "GET", &format!("{path}{query}"), None)?;
-        let Some(answer) = answer else {
-            return Ok(AppleHistoryPage { transactions: Vec::new(), revision: None, has_more: false });
-        };
-        let transactions = answer.signed_transactions.iter().map(|jws| self.verified(jws));
-        Ok(AppleHistoryPage {
-            transactions: transactions.collect::<Result<_, _>>()?,
-            has_more: answer.has_more && answer.revision.is_some(),
-            revision: answer.revision,
-        })
     }
 
     fn verified(&self, jws: &str) -> Result<AppleTransaction, Failure> {

@@ -2,15 +2,18 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    chart::{FigureChart, chart},
-    context::{ViewContext, href},
-    format::{self, with_query},
-    forms::{Control, Field},
-    layout::{self, PageBody, Place},
-    lists::{self, Filters},
-    parts::{self, Stat, panel, stats},
-    texts::{self, Text},
+use crate::{
+    http::console::views::{
+        chart::{FigureChart, chart},
+        context::{ViewContext, href},
+        format::{self, ShownMoney, with_query},
+        forms::{Control, Field},
+        layout::{self, PageBody, Place},
+        lists::{self, Filters},
+        parts::{self, Stat, panel, stats},
+        texts::{self, Text},
+    },
+    types::Currency,
 };
 
 /// The range of days, as typed.
@@ -29,7 +32,8 @@ pub struct Sum {
     pub name: Text,
     pub value: i64,
     pub before: i64,
-    pub is_money: bool,
+    /// Set for money, which is in hundredths.
+    pub currency: Option<Currency>,
 }
 
 /// A week of registrations, with the share that came back in each later week.
@@ -39,6 +43,14 @@ pub struct Cohort {
     pub users: i64,
     /// Tenths of a percent.
     pub kept: Vec<i64>,
+}
+
+/// The money of a channel or app store in one currency.
+#[derive(Clone, Debug)]
+pub struct ChannelMoney {
+    pub channel: String,
+    pub revenue: ShownMoney,
+    pub refunds: ShownMoney,
 }
 
 /// A page of figures.
@@ -51,6 +63,8 @@ pub struct Figures<'a> {
     pub funnel: Vec<(Text, i64)>,
     /// Only on the growth page; empty without figures of active users.
     pub cohorts: Vec<Cohort>,
+    /// Only on the revenue page.
+    pub money: Vec<ChannelMoney>,
     /// The last day that the figures contain.
     pub through: String,
 }
@@ -99,7 +113,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
         .iter()
         .map(|sum| Stat {
             name: sum.name,
-            value: if sum.is_money { format::ShownFen(sum.value).text() } else { format::number(sum.value) },
+            value: format::figure(sum.value, sum.currency),
             detail: parts::trend(cx, sum.before, sum.value),
             href: None,
             line: &[],
@@ -115,6 +129,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
             div.columns.charts { @for one in &figures.charts { section.card { (chart(cx, one)) } } }
             @if !figures.funnel.is_empty() { (funnel(cx, &figures.funnel)) }
             @if !figures.cohorts.is_empty() { (retention(cx, &figures.cohorts)) }
+            @if !figures.money.is_empty() { (money(cx, &figures.money)) }
             p.hint { (texts::figures_through(cx.language, &figures.through, &cx.zone.name)) }
         }
     };
@@ -131,6 +146,32 @@ fn funnel(cx: &ViewContext, steps: &[(Text, i64)]) -> Markup {
                 div { dt { (cx.t(*name)) } dd { meter max=(high) value=(count) aria-label=(cx.t(*name)) {} span.num { (format::number(*count)) } } }
             } }
         },
+    )
+}
+
+fn money(cx: &ViewContext, rows: &[ChannelMoney]) -> Markup {
+    let columns = [
+        lists::text(Text::Channel),
+        lists::text(Text::Currency),
+        lists::number(Text::Revenue),
+        lists::number(Text::RefundedMoney),
+    ];
+    panel(
+        "money-by-channel",
+        cx.t(Text::MoneyByChannel),
+        &lists::table(
+            cx,
+            Text::MoneyByChannel,
+            &columns,
+            rows.iter().map(|row| {
+                vec![
+                    html! { (texts::code(cx.language, &row.channel)) },
+                    html! { (row.revenue.1) },
+                    html! { (row.revenue.text()) },
+                    html! { (row.refunds.text()) },
+                ]
+            }),
+        ),
     )
 }
 

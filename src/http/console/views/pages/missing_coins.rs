@@ -30,13 +30,13 @@ pub enum CoinCause {
     /// The account takes no entries because its balance disagrees with them.
     AccountSuspended { since: Timestamp },
     /// An order was created or paid, or is in review.
-    OrderOpen { order_no: String, state: String, amount: format::ShownFen, at: Timestamp },
+    OrderOpen { order_no: String, state: String, amount: format::ShownMoney, at: Timestamp },
     /// The trade number belongs to an order of another user.
     OtherAccount { order_no: String, user_id: String, trade_no: String },
     /// The coins arrived and were used.
     Used { credited_at: Timestamp, order_no: String, uses: Vec<CoinUse>, total: i64 },
     /// A refund took the coins back.
-    Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownFen },
+    Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownMoney },
     /// A purchase in an app store is pending or refused.
     PurchaseOpen { id: String, state: String, at: Timestamp },
     /// A store's refund took the coins back.

@@ -18,6 +18,7 @@ pub mod health;
 pub mod network_log;
 pub mod log;
 pub mod audit;
+pub mod bills;
 pub mod bulk;
 pub mod administrators;
 pub mod settings;

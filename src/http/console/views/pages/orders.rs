@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::rows::{self, EntryRow, OrderRow};
 use crate::http::console::views::{
     context::{Right, ViewContext, href, order_href},
-    format::{self, ShownFen, Timestamp, with_query},
+    format::{self, ShownMoney, Timestamp, with_query},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
     lists::{self, Bulk, Filters, ListView, Listing, text, time},
@@ -18,7 +18,8 @@ use crate::http::console::views::{
 pub struct TypedOrderFilter {
     pub state: String,
     pub user: String,
-    pub amount: String,
+    pub min: String,
+    pub max: String,
     pub from: String,
     pub to: String,
     /// Errors of fields that could not be read, by name.
@@ -40,7 +41,8 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
     let query = [
         ("state", filter.state.as_str()),
         ("user", &filter.user),
-        ("amount", &filter.amount),
+        ("min", &filter.min),
+        ("max", &filter.max),
         ("from", &filter.from),
         ("to", &filter.to),
     ];
@@ -53,7 +55,8 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
         fields: vec![
             Field::new("state", Text::State, Control::Select(states), &filter.state),
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
-            Field::new("amount", Text::OrderAmount, Control::Decimal, &filter.amount).error(error("amount")),
+            Field::new("min", Text::MinAmount, Control::Decimal, &filter.min).error(error("min")),
+            Field::new("max", Text::MaxAmount, Control::Decimal, &filter.max).error(error("max")),
             Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
             Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
         ],
@@ -80,7 +83,10 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
         export: Some(with_query(&href("orders/export"), &query)),
     };
     let body = html! {
-        (layout::heading(cx.t(Text::Orders), None, &html! { a.button href=(href("orders/callbacks")) { (cx.t(Text::Callbacks)) } }))
+        (layout::heading(cx.t(Text::Orders), None, &html! {
+            a.button href=(href("orders/bills")) { (cx.t(Text::Bills)) }
+            a.button href=(href("orders/callbacks")) { (cx.t(Text::Callbacks)) }
+        }))
         (lists::filters(cx, &filters))
         section.card aria-label=(cx.t(Text::Orders)) { (lists::list(cx, &view, &rows::ORDER, &orders.listing, |row| picked(cx, row))) }
     };
@@ -110,7 +116,7 @@ pub struct CallbackRow {
 #[derive(Clone, Debug)]
 pub struct RefundRow {
     pub refund_no: String,
-    pub amount: ShownFen,
+    pub amount: ShownMoney,
     pub state: String,
     pub reason: String,
     pub actor: String,
@@ -124,7 +130,7 @@ pub struct RefundRow {
 pub struct ProviderAnswer {
     pub trade_no: Option<String>,
     pub status: Option<String>,
-    pub amount: Option<ShownFen>,
+    pub amount: Option<ShownMoney>,
     pub verdict: String,
     pub reason: Option<String>,
     pub asked_at: Timestamp,
@@ -140,11 +146,11 @@ pub struct OrderPage {
     pub reason: Option<String>,
     pub channel: String,
     pub app_id: Option<String>,
-    pub amount: ShownFen,
+    pub amount: ShownMoney,
     pub coins: u32,
     pub trade_no: Option<String>,
-    pub paid: ShownFen,
-    pub refunded: ShownFen,
+    pub paid: ShownMoney,
+    pub refunded: ShownMoney,
     pub coins_returned: i64,
     pub coins_written_off: i64,
     /// The balance of the user now.
@@ -268,7 +274,7 @@ fn actions(cx: &ViewContext, order: &OrderPage) -> Markup {
 fn refund(cx: &ViewContext, order: &OrderPage, base: &str) -> Markup {
     let state = &order.forms;
     let is_rejected = state.rejected.as_ref().is_some_and(|(action, _)| action == "refund");
-    let left = ShownFen(order.paid.0 - order.refunded.0).plain();
+    let left = ShownMoney(order.paid.0 - order.refunded.0, order.paid.1).plain();
     let amount = if is_rejected { state.amount.as_str() } else { &left };
     forms::post(
         cx,

@@ -2,13 +2,16 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    chart::{FigureChart, chart},
-    context::{Right, ViewContext, href, order_href},
-    format::{self, ShownFen, Timestamp},
-    layout::{self, PageBody, Place},
-    parts::{self, Stat, stats},
-    texts::{self, Text, Tone},
+use crate::{
+    http::console::views::{
+        chart::{FigureChart, chart},
+        context::{Right, ViewContext, href, order_href},
+        format::{self, ShownMoney, Timestamp},
+        layout::{self, PageBody, Place},
+        parts::{self, Stat, stats},
+        texts::{self, Text, Tone},
+    },
+    types::Currency,
 };
 
 /// A figure of today beside the same time yesterday.
@@ -17,7 +20,8 @@ pub struct TodayFigure {
     pub name: Text,
     pub value: i64,
     pub before: i64,
-    pub is_money: bool,
+    /// Set for money, which is in hundredths.
+    pub currency: Option<Currency>,
     /// The last days, oldest first.
     pub line: Vec<i64>,
     /// The page with more of it, below the console.
@@ -45,7 +49,7 @@ pub struct HealthLine {
 #[derive(Clone, Debug)]
 pub struct WaitingOrder {
     pub order_no: String,
-    pub amount: ShownFen,
+    pub amount: ShownMoney,
     pub reason: String,
     pub since: Timestamp,
 }
@@ -82,7 +86,7 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
         .iter()
         .map(|figure| Stat {
             name: figure.name,
-            value: if figure.is_money { ShownFen(figure.value).text() } else { format::number(figure.value) },
+            value: format::figure(figure.value, figure.currency),
             detail: parts::trend(cx, figure.before, figure.value),
             href: Some(href(figure.path)),
             line: &figure.line,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::rows::{self, EntryRow};
 use crate::http::console::views::{
     context::{ViewContext, href, purchase_href},
-    format::{self, Timestamp, with_query},
+    format::{self, ShownMoney, Timestamp, with_query},
     forms::{self, Control, Field},
     layout::{self, PageBody, Place},
     lists::{self, Column, Filters, ListView, Listing, number, text, time},
@@ -22,8 +22,8 @@ pub struct PurchaseRow {
     pub is_test: bool,
     pub user_id: Option<String>,
     pub product: Option<String>,
-    /// Thousandths and currency, if the store tells the price.
-    pub amount: Option<(i64, String)>,
+    /// If the store tells the price.
+    pub amount: Option<ShownMoney>,
     pub coins: i64,
     pub state: String,
     pub reason: Option<String>,
@@ -104,7 +104,7 @@ fn store(cx: &ViewContext, row: &PurchaseRow) -> Markup {
 
 fn amount(cx: &ViewContext, row: &PurchaseRow) -> Markup {
     match &row.amount {
-        Some((milli, currency)) => html! { (milli / 1000) "." (format!("{:02}", milli % 1000 / 10)) " " (currency) },
+        Some(amount) => html! { (amount.text()) },
         None => parts::dash(cx),
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::http::console::views::{
     context::{Right, ViewContext, href},
-    format::{self, ShownFen, Timestamp, with_query},
+    format::{self, ShownMoney, Timestamp, with_query},
     lists::{Column, number, text, time},
     parts::{self, or_dash, order_link, state, user_link},
     texts::{self, Text},
@@ -15,7 +15,7 @@ use crate::http::console::views::{
 pub struct OrderRow {
     pub order_no: String,
     pub user_id: String,
-    pub amount: ShownFen,
+    pub amount: ShownMoney,
     pub coins: u32,
     pub state: String,
     pub reason: Option<String>,

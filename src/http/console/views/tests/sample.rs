@@ -9,39 +9,43 @@
     reason = "sample data in one file"
 )]
 
-use crate::http::console::views::{
-    chart::{FigureChart, Series, Unit},
-    context::{ConsoleTheme, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
-    format::{ShownCount, ShownFen, Timestamp, Zone},
-    forms::{ConfirmationView, ProofField},
-    layout::Place,
-    lists::{Listing, Rows},
-    masked::Masked,
-    pages::{
-        administrators::*,
-        audit::*,
-        bulk::*,
-        cleanup::*,
-        feedback::*,
-        figures::*,
-        health::*,
-        log::*,
-        messages::*,
-        missing_coins::*,
-        models::*,
-        moderation::*,
-        network_log::*,
-        orders::*,
-        overview::*,
-        purchases::{PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
-        rows::*,
-        search::*,
-        settings::*,
-        sign_in::*,
-        user::*,
-        users::*,
+use crate::{
+    http::console::views::{
+        chart::{FigureChart, Series, Unit},
+        context::{ConsoleTheme, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
+        format::{ShownCount, ShownMoney, Timestamp, Zone},
+        forms::{ConfirmationView, ProofField},
+        layout::Place,
+        lists::{Listing, Rows},
+        masked::Masked,
+        pages::{
+            administrators::*,
+            audit::*,
+            bills::*,
+            bulk::*,
+            cleanup::*,
+            feedback::*,
+            figures::*,
+            health::*,
+            log::*,
+            messages::*,
+            missing_coins::*,
+            models::*,
+            moderation::*,
+            network_log::*,
+            orders::*,
+            overview::*,
+            purchases::{PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
+            rows::*,
+            search::*,
+            settings::*,
+            sign_in::*,
+            user::*,
+            users::*,
+        },
+        texts::{Language, Text},
     },
-    texts::{Language, Text},
+    types::Currency,
 };
 
 pub const NOW: i64 = 1_795_600_000_000;
@@ -107,7 +111,7 @@ fn chart<'a>(
             series(cx.t(*name), wave(30, base / (index as i64 + 1), base / 3, index as i64 + 3 + id.len() as i64))
         })
         .collect();
-    FigureChart { id, title, unit, label: Text::Day, labels: days(30), series: list, has_bars: bars }
+    FigureChart { id: id.into(), title, unit, label: Text::Day, labels: days(30), series: list, has_bars: bars }
 }
 
 fn order_rows() -> Vec<OrderRow> {
@@ -118,7 +122,7 @@ fn order_rows() -> Vec<OrderRow> {
         .map(|(index, state)| OrderRow {
             order_no: format!("2026112{}1234567890{:05}", index % 6, 12_345 + index * 37),
             user_id: format!("{}", 10_001 + index * 13),
-            amount: ShownFen([600, 3000, 6800, 600, 12_800, 600, 3000, 64_800][index]),
+            amount: ShownMoney::yuan([600, 3000, 6800, 600, 12_800, 600, 3000, 64_800][index]),
             coins: [60, 300, 680, 60, 1280, 60, 300, 6480][index],
             state: (*state).into(),
             reason: (index == 0).then(|| "second_trade".into()),
@@ -255,11 +259,11 @@ fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
 }
 
 pub fn overview(cx: &ViewContext) -> Overview<'static> {
-    let figure = |name, value, before, is_money, seed, path| TodayFigure {
+    let figure = |name, value, before, is_money: bool, seed, path| TodayFigure {
         name,
         value,
         before,
-        is_money,
+        currency: is_money.then_some(Currency::CNY),
         line: wave(14, value.max(10), value.max(10) / 3, seed),
         path,
     };
@@ -296,7 +300,7 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             .collect(),
         charts: vec![
             chart(cx, "users-chart", Text::UsersByDay, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
-            chart(cx, "revenue-chart", Text::RevenueByDay, Unit::Money, &[Text::Revenue], 118_000, true),
+            chart(cx, "revenue-chart", Text::RevenueByDay, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
         ],
         is_new: false,
     }
@@ -408,13 +412,13 @@ pub fn cause(name: &str) -> CoinCause {
             ],
         },
         "refunded" => {
-            CoinCause::Refunded { order_no: order_no(), at: ago(26 * HOUR), coins: -60, amount: ShownFen(600) }
+            CoinCause::Refunded { order_no: order_no(), at: ago(26 * HOUR), coins: -60, amount: ShownMoney::yuan(600) }
         }
         "nothing" => CoinCause::Nothing,
         _ => CoinCause::OrderOpen {
             order_no: order_no(),
             state: "paid".into(),
-            amount: ShownFen(600),
+            amount: ShownMoney::yuan(600),
             at: ago(47 * MINUTE),
         },
     }
@@ -582,7 +586,9 @@ fn purchase_rows() -> Vec<PurchaseRow> {
             is_test: index == 2,
             user_id: (index != 2).then(|| "10001".into()),
             product: Some("coins_60".into()),
-            amount: (*store == "apple").then(|| (6000, "CNY".into())),
+            amount: (*store == "apple").then(|| {
+                if index == 0 { ShownMoney(99, Currency::parse("USD").unwrap()) } else { ShownMoney::yuan(600) }
+            }),
             coins: 66,
             state: (*state).into(),
             reason: (*state == "refused").then(|| "unknown_product".into()),
@@ -650,11 +656,11 @@ pub fn order() -> OrderPage {
         reason: Some("second_trade".into()),
         channel: "alipay".into(),
         app_id: Some("2021000000000001".into()),
-        amount: ShownFen(600),
+        amount: ShownMoney::yuan(600),
         coins: 60,
         trade_no: Some("2026112122001400000000000001".into()),
-        paid: ShownFen(600),
-        refunded: ShownFen(0),
+        paid: ShownMoney::yuan(600),
+        refunded: ShownMoney::yuan(0),
         coins_returned: 0,
         coins_written_off: 0,
         balance: 1280,
@@ -669,7 +675,7 @@ pub fn order() -> OrderPage {
         callbacks: callback_rows(),
         refunds: vec![RefundRow {
             refund_no: "R0f1e2d3c4b5a69788796a5b4".into(),
-            amount: ShownFen(150),
+            amount: ShownMoney::yuan(150),
             state: "refused".into(),
             reason: "bought twice by mistake".into(),
             actor: "admin:alice".into(),
@@ -681,12 +687,39 @@ pub fn order() -> OrderPage {
         inquiry: Some(ProviderAnswer {
             trade_no: Some("2026112122001400000000000001".into()),
             status: Some("TRADE_SUCCESS".into()),
-            amount: Some(ShownFen(600)),
+            amount: Some(ShownMoney::yuan(600)),
             verdict: "unchanged".into(),
             reason: None,
             asked_at: ago(2000),
         }),
         forms: OrderForms::default(),
+    }
+}
+
+pub fn bills() -> Bills {
+    let row = |day: &str, channel: &str, differences: Vec<BillDifferenceRow>| BillRow {
+        day: day.into(),
+        channel: channel.into(),
+        payments: 2811,
+        paid: ShownMoney::yuan(3_412_800),
+        refunds: 4,
+        refunded: ShownMoney::yuan(42_600),
+        fees: "204.77".into(),
+        differences,
+        checked_at: ago(6 * HOUR),
+    };
+    let difference = |code: &str, recorded| BillDifferenceRow {
+        code: code.into(),
+        order_no: "202611211234567890012382".into(),
+        has_order: code != "order_missing",
+        refund_no: None,
+        billed: Some(ShownMoney::yuan(600)),
+        recorded,
+    };
+    let found = vec![difference("amount_differs", Some(ShownMoney::yuan(599))), difference("order_missing", None)];
+    Bills {
+        channels: vec!["alipay".into(), "wechat".into()],
+        listing: rows(vec![row("2026-11-24", "wechat", found), row("2026-11-24", "alipay", Vec::new())], 2),
     }
 }
 
@@ -699,7 +732,8 @@ pub fn range() -> Range {
 }
 
 pub fn growth(cx: &ViewContext) -> Figures<'static> {
-    let sum = |name, value, before, is_money| Sum { name, value, before, is_money };
+    let sum =
+        |name, value, before, is_money: bool| Sum { name, value, before, currency: is_money.then_some(Currency::CNY) };
     Figures {
         range: range(),
         sums: vec![
@@ -734,12 +768,16 @@ pub fn growth(cx: &ViewContext) -> Figures<'static> {
                 kept: (0..(8 - week)).map(|later| 610 - later * 60 - week * 11).collect(),
             })
             .collect(),
+        money: Vec::new(),
         through: "2026-11-25".into(),
     }
 }
 
 pub fn revenue(cx: &ViewContext) -> Figures<'static> {
-    let sum = |name, value, before, is_money| Sum { name, value, before, is_money };
+    let usd = Currency::parse("USD").unwrap();
+    let money = |channel: &str, revenue, refunds| ChannelMoney { channel: channel.into(), revenue, refunds };
+    let sum =
+        |name, value, before, is_money: bool| Sum { name, value, before, currency: is_money.then_some(Currency::CNY) };
     Figures {
         range: range(),
         sums: vec![
@@ -749,12 +787,17 @@ pub fn revenue(cx: &ViewContext) -> Figures<'static> {
             sum(Text::Coins, 341_280, 310_800, false),
         ],
         charts: vec![
-            chart(cx, "revenue", Text::RevenueByDay, Unit::Money, &[Text::Revenue], 118_000, true),
+            chart(cx, "revenue", Text::RevenueByDay, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
             chart(cx, "coins", Text::CoinsSoldAndUsed, Unit::Count, &[Text::CoinsSold, Text::CoinsUsed], 11_000, false),
             chart(cx, "orders", Text::OrdersAndRefunds, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
         ],
         funnel: Vec::new(),
         cohorts: Vec::new(),
+        money: vec![
+            money("alipay", ShownMoney::yuan(2_811_000), ShownMoney::yuan(42_600)),
+            money("apple", ShownMoney::yuan(601_800), ShownMoney::yuan(0)),
+            money("stripe", ShownMoney(48_213, usd), ShownMoney(99, usd)),
+        ],
         through: "2026-11-25".into(),
     }
 }
@@ -1470,6 +1513,7 @@ pub const PAGES: &[&str] = &[
     "orders",
     "orders/1",
     "orders/callbacks",
+    "orders/bills",
     "purchases",
     "purchases/17",
     "growth",
@@ -1528,6 +1572,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "purchases" => pages::purchases::list(cx, &purchases()),
         "purchases/17" => pages::purchases::page(cx, &purchase()),
         "orders" => pages::orders::list(cx, &orders()),
+        "orders/bills" => pages::bills::page(cx, &bills()),
         "orders/callbacks" => pages::orders::all_callbacks(cx, &callbacks()),
         _ if path.starts_with("orders/") => pages::orders::page(cx, &order()),
         "growth" => pages::figures::growth(cx, &growth(cx)),
