@@ -379,7 +379,7 @@ fn bills_text(checked: &[BillCheck]) -> String {
 }
 
 /// The columns of a report: the name in JSON and CSV, and the heading in a table.
-const COLUMNS: [(&str, &str); 13] = [
+const COLUMNS: [(&str, &str); 16] = [
     ("day", "day"),
     ("orders", "orders"),
     ("paid", "paid"),
@@ -393,10 +393,13 @@ const COLUMNS: [(&str, &str); 13] = [
     ("coinsCredited", "coins"),
     ("coinsReturned", "coins returned"),
     ("coinsWrittenOff", "written off"),
+    ("pointsCredited", "points"),
+    ("pointsReturned", "points returned"),
+    ("pointsWrittenOff", "written off"),
 ];
 
 /// The daily sums of a report, followed by the total.
-fn report_rows(report: &OrderReport) -> impl Iterator<Item = [String; 13]> {
+fn report_rows(report: &OrderReport) -> impl Iterator<Item = [String; 16]> {
     let days = report.days.iter().map(|(day, sums)| (day.to_string(), sums));
     days.chain([("total".to_owned(), &report.total)]).map(|(day, sums)| {
         let mut row = json!(ReportSums::from(sums));
