@@ -87,6 +87,7 @@ pub fn routes() -> Vec<Route> {
         post("purchases/export", SupportUsers, purchases::export),
         get("purchases/{id}", SupportUsers, purchases::show),
         post("purchases/{id}/query", SupportUsers, purchases::query),
+        post("purchases/{id}/history", SupportUsers, purchases::history),
         get("orders", SupportUsers, orders::list),
         post("orders/export", SupportUsers, orders::export),
         post("orders/bulk", SupportUsers, orders::bulk),

@@ -27,7 +27,7 @@ use crate::{
             format::ShownMoney,
             lists::Listing,
             pages::purchases::{self as view, PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
-            texts::Text,
+            texts::{self, Text},
         },
     },
 };
@@ -130,6 +130,20 @@ fn collect_purchase(app: &App, number: &str) -> Result<(StorePurchase, PurchaseP
         entries: details.entries.into_iter().map(entry_row).collect(),
     };
     Ok((purchase, shown))
+}
+
+/// Asks the App Store about all purchases of the buyer, and shows those of the user.
+pub async fn history(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let number = console.parameter("id").to_owned();
+    let page = format!("purchases/{number}");
+    let found = match console.context.blocking(move |app| queries::history(&app.purchases, &number)).await {
+        Ok(found) => found,
+        failed => return console.finish(&page, failed),
+    };
+    let (all, known) = (found.len(), found.iter().filter(|found| found.purchase.is_some()).count());
+    let user = found.iter().find_map(|found| found.purchase.as_ref()?.user);
+    let list = user.map_or(page, |user| format!("purchases?user={user}"));
+    console.done(&list, &texts::buyer_history(console.language(), all, known))
 }
 
 /// Asks the store, and shows the purchase as it is then.

@@ -412,6 +412,7 @@ texts! {
     Country: "国家或地区", "Country";
     CoinsAndBonus: "金币或点数（含赠送）", "Coins or points with bonus";
     StoreNotifications: "商店通知", "Store notifications";
+    AskBuyerHistory: "查询该买家的全部购买", "Ask about all purchases of the buyer";
     AskStore: "向应用商店查询", "Ask the store";
     NextStoreCall: "下次通知商店：", "next call to the store";
     EventPurchased: "购买", "Bought";
@@ -1276,6 +1277,16 @@ pub fn distance(language: Language, milliseconds: i64) -> String {
         (Language::Chinese, false) => format!("{count} {chinese}前"),
         (Language::English, true) => format!("in {count} {english}"),
         (Language::English, false) => format!("{count} {english} ago"),
+    }
+}
+
+/// Says how many purchases of a buyer the App Store has, and how many of them are known here.
+pub fn buyer_history(language: Language, all: usize, known: usize) -> String {
+    match language {
+        Language::Chinese => format!("App Store 有该买家的 {all} 笔购买，其中 {known} 笔已在此登记。"),
+        Language::English => {
+            format!("The App Store has {all} purchases of the buyer; {known} of them are recorded here.")
+        }
     }
 }
 

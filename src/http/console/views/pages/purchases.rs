@@ -150,6 +150,7 @@ pub fn list(cx: &ViewContext, purchases: &PurchaseList) -> Markup {
 pub fn page(cx: &ViewContext, purchase: &PurchasePage) -> Markup {
     let row = &purchase.row;
     let ask = format!("{}/query", purchase_href(&row.id));
+    let history = format!("{}/history", purchase_href(&row.id));
     let body = html! {
         (layout::heading(cx.t(Text::Purchase), None, &html! { (parts::copyable(cx, &row.id)) (parts::state(cx, &row.state)) }))
         div.columns {
@@ -157,7 +158,10 @@ pub fn page(cx: &ViewContext, purchase: &PurchasePage) -> Markup {
             (panel("times", cx.t(Text::Timeline), &html! {
                 ol.timeline { @for (name, at) in &purchase.times { li { span { (cx.t(*name)) } (cx.time(*at)) } } }
                 @if let Some(at) = purchase.next_call_at { p.hint { (cx.t(Text::NextStoreCall)) " " (cx.time(at)) } }
-                div.actions { (forms::button(cx, &ask, cx.t(Text::AskStore), "primary")) }
+                div.actions {
+                    (forms::button(cx, &ask, cx.t(Text::AskStore), "primary"))
+                    @if row.store == "apple" { (forms::button(cx, &history, cx.t(Text::AskBuyerHistory), "")) }
+                }
             }))
         }
         (panel("messages", cx.t(Text::StoreNotifications), &html! {
