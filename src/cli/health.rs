@@ -3,12 +3,16 @@
 use clap::Args;
 
 use super::{Common, or_empty, row, table};
-use yarrow::{domain::operations::health_report::HealthReport, error::Result, http::responses::InstallationHealth};
+use yarrow::{
+    domain::operations::{health_report::HealthReport, job_runs::JobState},
+    error::Result,
+    http::responses::InstallationHealth,
+};
 
 /// Show alerts, backups, ledger and background jobs
 ///
-/// Last runs of jobs are at most a minute old. Only the running server knows which jobs run now and which providers are
-/// down.
+/// Last runs of jobs are at most a minute old, and running jobs at most a second. Only the server knows which providers
+/// are down.
 #[derive(Debug, Args)]
 pub struct HealthArgs {}
 
@@ -41,7 +45,11 @@ fn text_of(report: &HealthReport) -> String {
         parts.push(table(["backup", "at", "contents", "off-site"], rows));
     }
     let rows = report.jobs.iter().map(|job| {
-        let state = job.failure.as_deref().unwrap_or(job.state.name());
+        let state = match (job.state, job.percent) {
+            (JobState::Running, Some(percent)) => format!("running, {percent} %"),
+            (JobState::Failed, _) => job.failure.clone().unwrap_or_else(|| job.state.name().to_owned()),
+            _ => job.state.name().to_owned(),
+        };
         row![job.name.name(), state, or_empty(job.last_started_at), or_empty(job.last_took_ms)]
     });
     parts.push(table(["job", "state", "last run", "ms"], rows));

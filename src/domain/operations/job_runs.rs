@@ -2,7 +2,7 @@
 //!
 //! The state is in memory, because some jobs run four times a second. Last runs are stored once a minute, for commands
 //! and the next start; after a run on demand, or when a job begins or ceases to fail, within a second. A poll that finds
-//! nothing to do is not recorded as a run.
+//! nothing to do is not recorded as a run. Runs that take longer than a second are reported to commands while they run.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::settings;
 use crate::{
     concurrency::lock::lock_unpoisoned,
-    config::Config,
+    config::{Config, ModerationProvider},
     core::Core,
     error::{Code, Result},
     types::{Timestamp, milliseconds, named_enum},
@@ -23,6 +23,12 @@ use crate::{
 
 const LAST_RUNS: &str = "jobs.last_runs";
 const STORE_INTERVAL: Duration = Duration::from_mins(1);
+const RUNNING: &str = "jobs.running";
+/// Shorter runs are not reported to other processes: most polls take less than a millisecond.
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
+const REPORT_RENEWAL: Duration = Duration::from_secs(5);
+/// A report of this age belongs to a server that has stopped.
+const REPORT_LIFETIME: Duration = Duration::from_secs(15);
 
 named_enum! {
     /// A background job.
@@ -56,6 +62,12 @@ impl JobName {
             Self::Backup => config.backup.every.is_zero(),
             Self::BackupUpload => config.backup.s3_endpoint.is_none(),
             Self::IntegrityCheck => config.database.check_every.is_zero(),
+            Self::Purchases => {
+                config.payment_apple.bundle_id.is_empty() && config.payment_google.package_name.is_empty()
+            }
+            Self::Bills => config.payment.private_key.is_none() && config.payment_wechat.merchant_id.is_empty(),
+            Self::PaymentKeys => config.payment_wechat.merchant_id.is_empty(),
+            Self::ShadowMode => config.moderation.provider == ModerationProvider::None,
             _ => false,
         }
     }
@@ -99,16 +111,33 @@ struct LastRun {
 }
 
 /// A run in progress.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RunningJob {
-    since: Timestamp,
+    /// Milliseconds since 1970.
+    since: i64,
     done: u64,
     total: u64,
 }
 
 impl RunningJob {
     const fn since(since: Timestamp) -> Self {
-        Self { since, done: 0, total: 0 }
+        Self { since: since.0, done: 0, total: 0 }
+    }
+}
+
+/// The runs in progress, as the server stores them for commands.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct RunningReport {
+    /// Milliseconds since 1970.
+    at: i64,
+    jobs: BTreeMap<String, RunningJob>,
+}
+
+impl RunningReport {
+    /// Returns true if a report with these jobs must be stored.
+    fn is_outdated(&self, jobs: &BTreeMap<String, RunningJob>, now: Timestamp) -> bool {
+        let needs_renewal = !jobs.is_empty() && !Timestamp(self.at).is_within(REPORT_RENEWAL, now);
+        self.jobs != *jobs || needs_renewal
     }
 }
 
@@ -117,6 +146,8 @@ struct JobEntry {
     scheduled: Option<RunningJob>,
     /// A run that a person started. A scheduled one may run beside it; the jobs lock what they must.
     manual: Option<RunningJob>,
+    /// A run of the server, in other processes.
+    reported: Option<RunningJob>,
     last: Option<LastRun>,
     next_at: Option<Timestamp>,
 }
@@ -135,6 +166,17 @@ struct BoardState {
     /// A run on demand ended, or a job began or ceased to fail, since the last store.
     is_urgent: bool,
     stored_at: Option<Instant>,
+    /// The last report that was stored.
+    report: RunningReport,
+}
+
+impl BoardState {
+    /// Returns the runs in progress that commands are told about.
+    fn reported_runs(&self, now: Timestamp) -> BTreeMap<String, RunningJob> {
+        let running = self.jobs.iter().filter_map(|(name, entry)| Some((name, entry.manual.or(entry.scheduled)?)));
+        let is_long = |run: &RunningJob| now.0.saturating_sub(run.since) >= milliseconds(REPORTED_AFTER);
+        running.filter(|(_, run)| is_long(run)).map(|(name, run)| (name.name().to_owned(), run)).collect()
+    }
 }
 
 /// The state of all background jobs of this process.
@@ -169,15 +211,26 @@ impl JobStatus {
 }
 
 impl JobBoard {
-    /// Creates the board with the stored last runs. A board that cannot be read starts empty.
+    /// Creates the board with the stored last runs and the reported runs of a server. A board that cannot be read starts
+    /// empty.
     pub fn new(core: Core) -> Self {
-        let stored = core.store.read(|tx| settings::find_json_in::<BTreeMap<String, LastRun>>(tx, LAST_RUNS));
+        let last_runs = core.store.read(|tx| settings::find_json_in::<BTreeMap<String, LastRun>>(tx, LAST_RUNS));
+        let report = core.store.read(|tx| settings::find_json_in::<RunningReport>(tx, RUNNING));
+        let report = report.ok().flatten().unwrap_or_default();
         let mut state = BoardState::default();
-        for (name, last) in stored.ok().flatten().unwrap_or_default() {
+        for (name, last) in last_runs.ok().flatten().unwrap_or_default() {
             if let Some(name) = JobName::from_name(&name) {
                 state.jobs.entry(name).or_default().last = Some(last);
             }
         }
+        if Timestamp(report.at).is_within(REPORT_LIFETIME, core.clock.now()) {
+            for (name, run) in &report.jobs {
+                if let Some(name) = JobName::from_name(name) {
+                    state.jobs.entry(name).or_default().reported = Some(*run);
+                }
+            }
+        }
+        state.report = report;
         Self { opened_at: core.clock.now(), core, state: Mutex::new(state) }
     }
 
@@ -227,22 +280,37 @@ impl JobBoard {
             .collect()
     }
 
-    /// Stores the last runs if that is due.
+    /// Stores the last runs and the runs in progress if that is due. Only the server calls it.
     ///
     /// # Errors
     /// Storage errors; the next call tries again.
     pub fn store_if_due(&self) -> Result<()> {
+        let now = self.core.clock.now();
         let mut state = lock_unpoisoned(&self.state);
+        // A report at the start is of the last server.
+        state.jobs.values_mut().for_each(|entry| entry.reported = None);
         let is_old = state.stored_at.is_none_or(|stored_at| stored_at.elapsed() >= STORE_INTERVAL);
-        let is_due = state.is_urgent || (state.is_changed && is_old);
-        if !is_due {
+        let are_runs_due = state.is_urgent || (state.is_changed && is_old);
+        let running = state.reported_runs(now);
+        if !are_runs_due && !state.report.is_outdated(&running, now) {
             return Ok(());
         }
         let runs: BTreeMap<_, _> =
             state.jobs.iter().filter_map(|(name, entry)| Some((name.name(), entry.last.clone()?))).collect();
-        (state.is_changed, state.is_urgent, state.stored_at) = (false, false, Some(Instant::now()));
+        if are_runs_due {
+            (state.is_changed, state.is_urgent, state.stored_at) = (false, false, Some(Instant::now()));
+        }
+        state.report = RunningReport { at: now.0, jobs: running };
+        let report = state.report.clone();
         drop(state);
-        let stored = self.core.store.write(move |tx| settings::put_json_in(tx, LAST_RUNS, &runs)).wait();
+        let stored = self
+            .core
+            .store
+            .write(move |tx| {
+                settings::put_json_in(tx, RUNNING, &report)?;
+                if are_runs_due { settings::put_json_in(tx, LAST_RUNS, &runs) } else { Ok(()) }
+            })
+            .wait();
         if stored.is_err() {
             lock_unpoisoned(&self.state).is_urgent = true;
         }
@@ -251,7 +319,7 @@ impl JobBoard {
 }
 
 fn status_of(name: JobName, entry: Option<&JobEntry>, is_off: bool) -> JobStatus {
-    let running = entry.and_then(|entry| entry.manual.or(entry.scheduled));
+    let running = entry.and_then(|entry| entry.manual.or(entry.scheduled).or(entry.reported));
     let last = entry.and_then(|entry| entry.last.as_ref());
     let failure = last.and_then(|last| last.failure.clone());
     let state = match running {
@@ -267,7 +335,7 @@ fn status_of(name: JobName, entry: Option<&JobEntry>, is_off: bool) -> JobStatus
     JobStatus {
         name,
         state,
-        running_since: running.map(|running| running.since),
+        running_since: running.map(|running| Timestamp(running.since)),
         percent,
         last_started_at: last.map(|last| Timestamp(last.started_at)),
         last_took_ms: last.map(|last| last.took_ms),

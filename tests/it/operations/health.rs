@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::console::Browser;
 use crate::support::{
     Server, Setup, eventually, eventually_ok,
-    fake_provider::{FakeProvider, Reply},
+    fake_provider::{FakeProvider, Latch, Reply},
 };
 
 fn health(server: &Server, key: &str) -> Value {
@@ -79,6 +79,45 @@ fn failed_jobs_show_their_error_until_they_succeed() {
     std::fs::remove_file(&backups).unwrap();
     server.post("/admin/health/backup").token(&key).send().expect(202);
     eventually("a backup succeeds", || job(&health(&server, &key), "backup")["state"] == "waiting");
+}
+
+#[test]
+fn jobs_of_what_is_not_configured_are_off() {
+    let server = Setup::default().start();
+    let key = server.api_key("ops");
+    let shown = health(&server, &key);
+    for name in ["purchases", "bills", "payment_keys", "shadow_mode", "backup_upload"] {
+        let job = job(&shown, name);
+        assert_eq!((job["state"].as_str(), &job["nextAt"]), (Some("off"), &Value::Null), "{job}");
+    }
+    let browser = Browser::new(&server, "alice", "owner");
+    let page = browser.get("health").header("accept-language", "en").send().expect(200).text();
+    assert!(!page.contains(">0 µs<"), "{page}");
+}
+
+#[test]
+fn commands_see_the_running_jobs_of_the_server() {
+    let latch = Latch::default();
+    let waiting = latch.clone();
+    let webhook = FakeProvider::with_handler(move |_| {
+        waiting.wait();
+        Reply::status(204)
+    });
+    let server =
+        Setup::default().with_fast_jobs().with("ALERTS_WEBHOOK_URL", format!("{}/hook", webhook.url())).start();
+    server.edit(
+        "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
+         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
+    );
+    let listed = || job(&server.command(&["health", "--json"]).expect(0).json(), "alerts");
+    let running = eventually_ok("the command shows the running job", || {
+        let job = listed();
+        if job["state"] == "running" { Ok(job) } else { Err(job) }
+    });
+    assert!(running["runningSince"].is_string(), "{running}");
+    assert!(server.command(&["health"]).expect(0).text().contains("running"));
+    latch.open();
+    eventually("the command shows that it has ended", || listed()["state"] == "waiting");
 }
 
 #[test]
