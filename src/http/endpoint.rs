@@ -78,6 +78,8 @@ pub struct Endpoint {
     pub last_event_id: Option<(&'static str, &'static str)>,
     /// True if suspended users may call the endpoint although it requires a token.
     pub admits_suspended: bool,
+    /// True if sessions of administrators must have begun within the last ten minutes. API keys need no proof.
+    pub needs_recent_sign_in: bool,
     pub handler: Arc<dyn ErasedHandler>,
     is_creation: bool,
     describe_reply: fn() -> ReplyDescription,
@@ -142,6 +144,7 @@ impl Endpoint {
             is_idempotent: false,
             last_event_id: None,
             admits_suspended: false,
+            needs_recent_sign_in: false,
             handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
             is_creation: false,
             describe_reply: R::describe,
@@ -185,6 +188,11 @@ impl Endpoint {
         Self { admits_suspended: true, ..self }
     }
 
+    /// Requires sessions of administrators to have begun within the last ten minutes.
+    pub fn for_recent_sign_in(self) -> Self {
+        Self { needs_recent_sign_in: true, ..self }
+    }
+
     /// Documents the status 201 in place of 200.
     pub fn creates(self) -> Self {
         Self { is_creation: true, ..self }
@@ -197,6 +205,7 @@ impl Endpoint {
             is_current_api: self.is_current_api(),
             admits_suspended: self.admits_suspended,
             admits_pages: !matches!(self.access, Access::Admin(_) | Access::Signature),
+            needs_recent_sign_in: self.needs_recent_sign_in,
         }
     }
 

@@ -9,9 +9,9 @@ use crate::{
     app::App,
     domain::{
         identity::tokens::{self, Authentication},
-        operations::admins::{self, roles::Right},
+        operations::admins::{self, roles::Right, step_up},
     },
-    error::{Code, Result},
+    error::{Code, Error, Result},
     http::{
         request_meta::{Caller, RequestMeta},
         request_token::{request_tokens, unauthenticated},
@@ -98,7 +98,7 @@ impl Authorized {
 ///
 /// # Errors
 /// `unauthenticated` where a token is required. `user_suspended` for suspended users, except where no token is required
-/// and where the endpoint admits them. `forbidden` for known callers without access. `address_not_allowed` for
+/// and where the endpoint admits them. `forbidden` for known callers without access. `step_up_required`. `address_not_allowed` for
 /// an administrator's credential from an address outside the allowed networks.
 pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Authorized> {
     if matches!(access, Access::Public | Access::TokenHolder | Access::Signature) {
@@ -117,12 +117,26 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
             if let Some(right) = access.right() {
                 identity.role().require(right)?;
             }
+            if meta.endpoint.get().is_some_and(|endpoint| endpoint.needs_recent_sign_in) {
+                require_recent_sign_in(app, token)?;
+            }
             Ok(Authorized { caller: Caller::Admin(identity), token: token.map(Secret::from_text) })
         }
         Some(caller) => Ok(Authorized { caller, token: token.map(Secret::from_text) }),
         None if access.requires_token() => Err(unauthenticated(headers, &app.core.config.auth)),
         None => Ok(Authorized::ANONYMOUS),
     }
+}
+
+/// Rejects a session of an administrator that began more than ten minutes ago. An API key belongs to a program, which
+/// cannot prove who it is again.
+fn require_recent_sign_in(app: &App, token: Option<&str>) -> Result<()> {
+    let Some(session) = token.filter(|token| admins::is_session(token)) else { return Ok(()) };
+    if step_up::is_needed(&app.core, &Secret::from_text(session.to_owned()))? {
+        let detail = "This requires a sign-in within the last ten minutes. Sign in again at `/admin/login`.";
+        return Err(Error::new(Code::StepUpRequired).detail(detail));
+    }
+    Ok(())
 }
 
 /// Returns the token that counts. Where none is required, tokens of different users count as none: they must not keep

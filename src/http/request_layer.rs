@@ -259,7 +259,8 @@ impl Shared {
         let endpoint = meta.endpoint.get();
         self.metrics.record(endpoint.map(|endpoint| endpoint.index), status, duration);
         self.app.request_tallies.record(status, duration);
-        let (method, route) = (method_name(method), endpoint.map(|endpoint| endpoint.path));
+        let (method, route) =
+            (method_name(method), endpoint.map(|endpoint| endpoint.path).or_else(|| meta.console.get().copied()));
         self.app.network_log.record(Entry {
             at: self.app.core.clock.now(),
             user: meta.user.get().copied(),

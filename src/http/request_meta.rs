@@ -41,6 +41,8 @@ pub struct RequestMeta {
     pub wrong_code_status: WrongCodeStatus,
     /// The endpoint, once the router has matched it.
     pub endpoint: OnceLock<EndpointId>,
+    /// The name of the console in the logs, for requests to its pages.
+    pub console: OnceLock<&'static str>,
     /// The user whose token was sent, once it has been looked up.
     pub user: OnceLock<UserId>,
     /// The user that an administrator's request is about, once it has been looked up.
@@ -58,6 +60,7 @@ impl RequestMeta {
             locale: preferred_locale(headers),
             wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
+            console: OnceLock::new(),
             user: OnceLock::new(),
             subject: OnceLock::new(),
             reason: OnceLock::new(),
@@ -87,6 +90,8 @@ pub struct EndpointId {
     pub admits_suspended: bool,
     /// True if pages of `server.allowed_origins` may read the responses.
     pub admits_pages: bool,
+    /// True if sessions of administrators must have begun within the last ten minutes.
+    pub needs_recent_sign_in: bool,
 }
 
 /// The caller, as proven by the token.

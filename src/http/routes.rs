@@ -308,6 +308,7 @@ fn users_for_staff() -> Vec<Endpoint> {
             .summary("Signs out one device of a user.")
             .errors(&[NotFound]),
         put("/admin/users/{userId}/phone-number", Admin(SupportUsers), users::move_to_phone)
+            .for_recent_sign_in()
             .summary("Moves an account to a new phone number after a check of the person, and signs out its devices.")
             .idempotent()
             .errors(&[NotFound, AddressTaken]),
@@ -629,10 +630,12 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .summary("Asks the provider about an order and settles the order accordingly.")
             .errors(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/admin/payments/{orderNo}/settle", Admin(Administer), payments::settle)
+            .for_recent_sign_in()
             .summary("Decides about an order under review.")
             .idempotent()
             .errors(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
         post("/admin/payments/{orderNo}/refund", Admin(Administer), payments::refund)
+            .for_recent_sign_in()
             .summary("Refunds money and takes back the coins that it bought.")
             .idempotent()
             .errors(&[
@@ -795,24 +798,30 @@ fn operations() -> Vec<Endpoint> {
         post("/admin/logout", Admin(OwnSession), session::logout).summary("Ends the administrator's session."),
         get("/admin/administrators", Admin(Administer), administrators::list).summary("Lists the administrators."),
         post("/admin/administrators", Admin(Administer), administrators::create)
+            .for_recent_sign_in()
             .summary("Creates an administrator.")
             .errors(&[AlreadyExists])
             .creates(),
         patch("/admin/administrators/{name}", Admin(Administer), administrators::change)
+            .for_recent_sign_in()
             .summary("Changes the role or the password of an administrator.")
             .errors(&[NotFound, LastOwner]),
         delete("/admin/administrators/{name}", Admin(Administer), administrators::remove)
+            .for_recent_sign_in()
             .summary("Removes an administrator and ends their sessions.")
             .errors(&[NotFound, LastOwner]),
         get("/admin/api-keys", Admin(Administer), api_keys::list).summary("Lists the API keys."),
         post("/admin/api-keys", Admin(Administer), api_keys::create)
+            .for_recent_sign_in()
             .summary("Creates an API key and returns its secret once.")
             .errors(&[AlreadyExists])
             .creates(),
         patch("/admin/api-keys/{label}", Admin(Administer), api_keys::change)
+            .for_recent_sign_in()
             .summary("Changes the role or the expiry of an API key, suspends or resumes it.")
             .errors(&[NotFound]),
         delete("/admin/api-keys/{label}", Admin(Administer), api_keys::revoke)
+            .for_recent_sign_in()
             .summary("Revokes an API key.")
             .errors(&[NotFound]),
         get("/admin/network-logs/user/{userId}", Admin(SupportUsers), network_logs::list_of_user)

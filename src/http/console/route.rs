@@ -13,7 +13,9 @@ use crate::{domain::operations::admins::roles::Right, error::Result, http::endpo
 /// The callers that a page admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAccess {
-    /// Everybody: sign-in, files, preferences.
+    /// Everybody, from every network: files that are the same for all.
+    Files,
+    /// Everybody in the allowed networks: sign-in, preferences.
     Open,
     /// Administrators with the right.
     Session {

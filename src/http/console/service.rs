@@ -12,7 +12,11 @@ use super::{
     request::{ConsoleRequest, FormFields, page, protect, see_other},
     route::{PageAccess, Route},
     session,
-    views::{context::href, format::encode, layout},
+    views::{
+        context::{BASE, href},
+        format::encode,
+        layout,
+    },
 };
 use crate::{
     domain::operations::admins::{self, Identity, networks},
@@ -37,6 +41,7 @@ pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Requ
     let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
         return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
     };
+    let _ = meta.console.set(BASE);
     let is_compressed = accepted_coding(request.headers()).is_some();
     let outcome = AssertUnwindSafe(run(&state, &route, &meta, request)).catch_unwind().await;
     let mut response = panic_as_error(outcome).unwrap_or_else(|error| problem(&error, &meta));
@@ -123,6 +128,10 @@ fn form_key(form: &FormFields, path: &str, body: &[u8]) -> Option<IdempotencyHea
 
 /// Checks session, right and cross-site token. Returns a response if the request goes no further.
 async fn admit(route: &Route, console: &mut ConsoleRequest) -> Result<Option<Response<Body>>> {
+    if route.access != PageAccess::Files {
+        let client = console.context.meta.client;
+        console.context.app.core.store.read(|tx| networks::admit_in(tx, client))?;
+    }
     let PageAccess::Session { right, is_live } = route.access else { return Ok(None) };
     let Some(identity) = authenticate(console, is_live).await? else {
         return ask_for_session(route, console).map(Some);
@@ -156,11 +165,7 @@ async fn authenticate(console: &ConsoleRequest, is_live: bool) -> Result<Option<
     let Some(token) = console.session.as_ref().filter(|token| admins::is_session(token.reveal())) else {
         return Ok(None);
     };
-    let client = console.context.meta.client;
-    let credential = app.core.store.read(|tx| {
-        networks::admit_in(tx, client)?;
-        admins::authenticate_in(tx, &app.core.config.admin, token.reveal())
-    })?;
+    let credential = app.core.store.read(|tx| admins::authenticate_in(tx, &app.core.config.admin, token.reveal()))?;
     let Some(credential) = credential else { return Ok(None) };
     if credential.is_use_due && !is_live {
         console.context.committed(admins::record_use(&app.core, token.reveal())).await?;

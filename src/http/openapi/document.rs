@@ -272,6 +272,9 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if endpoint.takes_body() || !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
         codes.push(Code::Forbidden);
     }
+    if endpoint.needs_recent_sign_in {
+        codes.push(Code::StepUpRequired);
+    }
     if endpoint.is_idempotent {
         codes.push(Code::IdempotencyKeyReused);
     }

@@ -193,3 +193,40 @@ fn trims_spaces_around_a_password() {
     login(&server, "root", PASSWORD).expect(200);
     login(&server, "root", &format!(" {PASSWORD}  ")).expect(200);
 }
+
+#[test]
+fn sensitive_acts_of_sessions_need_a_recent_sign_in() {
+    let server = Setup::default().start();
+    let session = server.admin("root", PASSWORD);
+    let key = server.api_key("shop");
+    let user = server.sign_in("13800138000");
+    let phone = format!("/admin/users/{}/phone-number", user.user_id);
+    let acts: [(&str, &str, serde_json::Value); 9] = [
+        ("PUT", &phone, json!({ "phoneNumber": "13800138001", "reason": "lost phone" })),
+        ("POST", "/admin/payments/nothing/settle", json!({ "decision": "credit", "reason": "r" })),
+        ("POST", "/admin/payments/nothing/refund", json!({ "amount": "1.00", "reason": "r" })),
+        ("POST", "/admin/administrators", json!({ "name": "bob", "password": "another long password" })),
+        ("PATCH", "/admin/administrators/bob", json!({ "role": "support", "reason": "r" })),
+        ("DELETE", "/admin/administrators/bob", json!({ "reason": "r" })),
+        ("POST", "/admin/api-keys", json!({ "label": "new", "role": "support", "reason": "r" })),
+        ("PATCH", "/admin/api-keys/new", json!({ "isSuspended": true, "reason": "r" })),
+        ("DELETE", "/admin/api-keys/new", json!({ "reason": "r" })),
+    ];
+    let send = |token: &str, (method, path, body): &(&str, &str, serde_json::Value)| {
+        server.request(method, path).token(token).json(body).send()
+    };
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    for act in &acts {
+        send(&session, act).expect_problem(403, "step_up_required");
+    }
+    assert_eq!(server.value::<String>("select phone_number from users"), "13800138000");
+    // Other acts need none, and neither do programs.
+    server.get("/admin/administrators").token(&session).send().expect(200);
+    assert_ne!(send(&key, &acts[0]).status, 403);
+    // A new sign-in is a proof.
+    let body = json!({ "name": "root", "password": PASSWORD });
+    let signed_in = server.post("/admin/login").json(&body).send().expect(200).json();
+    for act in &acts {
+        assert_ne!(send(signed_in["token"].as_str().unwrap(), act).status, 403, "{act:?}");
+    }
+}

@@ -24,6 +24,10 @@ impl<'server> Browser<'server> {
         Self { server, cookie: cookie_of(&answered) }
     }
 
+    pub(super) fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
     pub(super) fn get(&self, path: &str) -> Request {
         self.server.get(&format!("/admin/console/{path}")).header("cookie", &self.cookie)
     }

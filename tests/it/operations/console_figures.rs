@@ -88,6 +88,8 @@ fn lists_are_exported_as_csv_with_a_reason() {
         ("models", "models/calls/export"),
         ("orders", "orders/callbacks/export"),
         ("purchases", "purchases/export"),
+        ("messages", "messages/export"),
+        ("releases", "releases/export"),
         ("users", &format!("users/{}/ledger/export", user.user_id)),
     ] {
         assert!(export(&owner, page, path).expect(200).text().starts_with('\u{feff}'), "{path}");

@@ -12,6 +12,7 @@ mod api_keys;
 mod backups;
 mod clock_jump;
 mod console;
+mod console_access;
 mod console_figures;
 mod console_messages;
 mod console_moderation;

@@ -18,6 +18,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
         console::{
+            csv::{self, CsvList},
             request::{ConsoleRequest, FormFields, is_proof_error, message_of, ok, page, rows},
             views::{
                 format::ShownCount,
@@ -39,6 +40,17 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let kind = NotificationKind::Activity.name().to_owned();
     let shown = collect(&console, MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() }).await?;
     ok(view::messages(&console.view()?, &shown))
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let read = |app: &App, page| Ok(notifications::list_sent(&app.core, page)?.items.into_iter().map(row).collect());
+    let list = CsvList {
+        page: PAGE.to_owned(),
+        columns: view::MESSAGE.to_vec(),
+        cells: view::message_cells,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 async fn collect(console: &ConsoleRequest, draft: MessageDraft) -> Result<MessagesPage> {

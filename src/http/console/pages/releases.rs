@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::{body::Body, http::Response};
 
 use crate::{
+    app::App,
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
+            csv::{self, CsvList},
             request::{ConsoleRequest, FormFields, message_of, ok, page, rows},
             views::{
                 lists::Listing,
@@ -28,6 +30,17 @@ const MAX_NOTES: usize = 2000;
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     show(&console, TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() }, false).await
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let read = |app: &App, page| Ok(releases::list(&app.core, page)?.items.into_iter().map(row).collect());
+    let list = CsvList {
+        page: PAGE.to_owned(),
+        columns: view::RELEASE.to_vec(),
+        cells: view::release_cells,
+        next: csv::numbered(read),
+    };
+    csv::send(console, list).await
 }
 
 /// Shows the form again, as typed.

@@ -7,7 +7,7 @@ use crate::http::console::views::{
     format::{self, Timestamp},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
-    lists::{self, ListView, Listing, number, text, time},
+    lists::{self, Column, ListView, Listing, number, text, time},
     parts::{self, panel},
     texts::{self, Language, Text, Tone},
 };
@@ -52,42 +52,57 @@ const KINDS: [&str; 4] = ["system", "account", "activity", "promotion"];
 
 /// Renders the list of notifications with the form for a new one.
 pub fn messages(cx: &ViewContext, page: &MessagesPage) -> Markup {
-    let columns = [
-        text(Text::Title),
-        text(Text::Audience),
-        text(Text::MessageKind),
-        number(Text::Read),
-        time(Text::Sent),
-        time(Text::Expires),
-        text(Text::Action),
-    ];
+    let columns = with_action(&MESSAGE);
     let view = ListView {
         id: "messages",
         caption: Text::Messages,
         empty: Text::NoMessages,
         href: href("messages"),
         bulk: None,
-        export: None,
+        export: Some(href("messages/export")),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Messages), None, &html! {}))
         (panel("new", cx.t(Text::NewMessage), &draft(cx, &page.draft)))
         section.card aria-label=(cx.t(Text::Messages)) {
-            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
-                html! { (row.title) },
-                html! { (texts::code(cx.language, &row.audience)) @if let Some(count) = row.recipients { " " span.hint { (count) } } },
-                html! { (texts::code(cx.language, &row.kind)) },
-                html! { (format::number(i64::try_from(row.read).unwrap_or(i64::MAX))) },
-                cx.cell_time(row.created_at),
-                row.expires_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
-                parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("messages/{}/withdraw", row.id)), &html! {
+            (lists::list(cx, &view, &columns, &page.listing, |row| {
+                let withdraw = forms::post(cx, &href(&format!("messages/{}/withdraw", row.id)), &html! {
                     (forms::reason(cx, &format!("withdraw-{}", row.id), "", None))
                     button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
-                })),
-            ]))
+                });
+                let mut cells = message_cells(cx, row);
+                cells.push(parts::action(cx.t(Text::Withdraw), "small", &withdraw));
+                cells
+            }))
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Messages), Place::Messages, body))
+}
+
+/// The columns of a notification, also in the CSV export.
+pub const MESSAGE: [Column; 6] = [
+    text(Text::Title),
+    text(Text::Audience),
+    text(Text::MessageKind),
+    number(Text::Read),
+    time(Text::Sent),
+    time(Text::Expires),
+];
+
+fn with_action(columns: &[Column]) -> Vec<Column> {
+    columns.iter().copied().chain([text(Text::Action)]).collect()
+}
+
+/// Renders a notification as cells.
+pub fn message_cells(cx: &ViewContext, row: &MessageRow) -> Vec<Markup> {
+    vec![
+        html! { (row.title) },
+        html! { (texts::code(cx.language, &row.audience)) @if let Some(count) = row.recipients { " " span.hint { (count) } } },
+        html! { (texts::code(cx.language, &row.kind)) },
+        html! { (format::number(i64::try_from(row.read).unwrap_or(i64::MAX))) },
+        cx.cell_time(row.created_at),
+        row.expires_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
+    ]
 }
 
 fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
@@ -202,43 +217,59 @@ pub struct Releases {
 
 /// Renders the list of releases.
 pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
-    let columns = [
-        text(Text::Version),
-        number(Text::BuildNumber),
-        text(Text::Platform),
-        text(Text::State),
-        text(Text::ReleaseNotes),
-        time(Text::Published),
-        text(Text::Action),
-    ];
+    let columns = with_action(&RELEASE);
     let view = ListView {
         id: "releases",
         caption: Text::Releases,
         empty: Text::NoReleases,
         href: href("releases"),
         bulk: None,
-        export: None,
+        export: Some(href("releases/export")),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Releases), None, &html! {}))
         @if page.is_preview { (release_preview(cx, &page.draft)) }
         @else { (panel("new", cx.t(Text::NewRelease), &release_form(cx, &page.draft))) }
         section.card aria-label=(cx.t(Text::Releases)) {
-            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
-                html! { @if row.url.is_empty() { (row.version) } @else { a href=(row.url) rel="noreferrer" { (row.version) } } },
-                html! { (row.code) },
-                html! { (platform(cx, &row.platform)) },
-                if row.is_withdrawn { parts::state(cx, "withdrawn") } else { parts::state(cx, if row.is_required { "required" } else { "published" }) },
-                parts::or_dash(cx, Some(&row.notes)),
-                cx.cell_time(row.published_at),
-                html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("releases/{}/withdraw", row.id)), &html! {
+            (lists::list(cx, &view, &columns, &page.listing, |row| {
+                let withdraw = html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("releases/{}/withdraw", row.id)), &html! {
                     (forms::reason(cx, &format!("release-{}", row.id), "", None))
                     button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
-                }))) } },
-            ]))
+                }))) } };
+                let mut cells = release_cells(cx, row);
+                cells.push(withdraw);
+                cells
+            }))
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Releases), Place::Releases, body))
+}
+
+/// The columns of a release, also in the CSV export.
+pub const RELEASE: [Column; 6] = [
+    text(Text::Version),
+    number(Text::BuildNumber),
+    text(Text::Platform),
+    text(Text::State),
+    text(Text::ReleaseNotes),
+    time(Text::Published),
+];
+
+/// Renders a release as cells.
+pub fn release_cells(cx: &ViewContext, row: &ReleaseRow) -> Vec<Markup> {
+    let state = match (row.is_withdrawn, row.is_required) {
+        (true, _) => "withdrawn",
+        (false, true) => "required",
+        (false, false) => "published",
+    };
+    vec![
+        html! { @if row.url.is_empty() { (row.version) } @else { a href=(row.url) rel="noreferrer" { (row.version) } } },
+        html! { (row.code) },
+        html! { (platform(cx, &row.platform)) },
+        parts::state(cx, state),
+        parts::or_dash(cx, Some(&row.notes)),
+        cx.cell_time(row.published_at),
+    ]
 }
 
 fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
