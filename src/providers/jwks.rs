@@ -13,11 +13,13 @@ use crate::concurrency::lock::lock_unpoisoned;
 
 /// The shortest time between two fetches, in milliseconds.
 const FETCH_INTERVAL: i64 = 5 * 60_000;
+/// The shortest time between a failed fetch and the next one, in milliseconds.
+const RETRY_INTERVAL: i64 = 10_000;
 /// The shortest time for which fetched keys are kept, in milliseconds.
 const MIN_LIFETIME: i64 = 60 * 60_000;
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 /// The allowed difference between the clocks, in seconds.
-const CLOCK_SKEW: i64 = 60;
+pub(super) const CLOCK_SKEW: i64 = 60;
 
 /// The keys of one provider.
 pub(super) struct JwkCache {
@@ -32,8 +34,18 @@ type RsaKeys = BTreeMap<String, (Vec<u8>, Vec<u8>)>;
 #[derive(Default)]
 struct JwkState {
     keys: RsaKeys,
-    tried_at: Option<i64>,
+    next_try_at: Option<i64>,
     expires_at: Option<i64>,
+}
+
+/// The demands on a token besides its signature.
+pub(super) struct TokenRules<'a> {
+    pub(super) issuers: &'a [&'a str],
+    pub(super) audiences: &'a [String],
+    /// Seconds after its expiry for which a token is still accepted.
+    pub(super) expiry_leeway: i64,
+    /// True for messages that may never expire.
+    pub(super) may_omit_expiry: bool,
 }
 
 /// The reason why an identity token is rejected.
@@ -77,7 +89,7 @@ struct TokenHeader {
 struct CommonClaims {
     iss: String,
     aud: Audience,
-    exp: i64,
+    exp: Option<i64>,
     iat: i64,
 }
 
@@ -98,14 +110,20 @@ impl JwkCache {
         lock_unpoisoned(&self.state).expires_at.is_none_or(|expires_at| now >= expires_at)
     }
 
-    /// Fetches the keys, unless that was tried within five minutes. Returns true if they were fetched.
+    /// Returns true if no keys were fetched yet, so that an unknown key says nothing about a token.
+    pub(super) fn is_empty(&self) -> bool {
+        lock_unpoisoned(&self.state).keys.is_empty()
+    }
+
+    /// Fetches the keys, unless that was done within five minutes or failed within seconds. Returns true if they were
+    /// fetched.
     pub(super) fn refresh(&self, client: &Client, now: i64) -> Result<bool, Failure> {
         {
             let mut state = lock_unpoisoned(&self.state);
-            if state.tried_at.is_some_and(|tried_at| now < tried_at + FETCH_INTERVAL) {
+            if state.next_try_at.is_some_and(|next_try_at| now < next_try_at) {
                 return Ok(false);
             }
-            state.tried_at = Some(now);
+            state.next_try_at = Some(now + RETRY_INTERVAL);
         }
         let answer = client.send("GET", &self.url, &[("accept", "application/json")], b"")?;
         if answer.status != 200 {
@@ -116,6 +134,7 @@ impl JwkCache {
         let keys = keys.ok_or_else(|| Failure::new(FailureKind::InvalidResponse, self.provider, "keys_unreadable"))?;
         let mut state = lock_unpoisoned(&self.state);
         state.keys = keys;
+        state.next_try_at = Some(now + FETCH_INTERVAL);
         state.expires_at = Some(now.saturating_add(lifetime));
         Ok(true)
     }
@@ -124,8 +143,7 @@ impl JwkCache {
     pub(super) fn verify<T: DeserializeOwned>(
         &self,
         token: &str,
-        issuers: &[&str],
-        audiences: &[&str],
+        rules: &TokenRules<'_>,
         now: i64,
     ) -> Result<T, TokenFault> {
         let message = CompactJws::parse(token).ok_or(TokenFault::Malformed)?;
@@ -139,18 +157,23 @@ impl JwkCache {
             return Err(TokenFault::SignatureInvalid);
         }
         let claims: CommonClaims = serde_json::from_slice(&message.payload).map_err(|_| TokenFault::Malformed)?;
-        if !issuers.contains(&claims.iss.as_str()) {
+        if !rules.issuers.contains(&claims.iss.as_str()) {
             return Err(TokenFault::WrongIssuer);
         }
+        let is_ours = |audience: &String| rules.audiences.contains(audience);
         let is_for_us = match &claims.aud {
-            Audience::One(audience) => audiences.contains(&audience.as_str()),
-            Audience::Many(named) => named.iter().any(|audience| audiences.contains(&audience.as_str())),
+            Audience::One(audience) => is_ours(audience),
+            Audience::Many(named) => named.iter().any(is_ours),
         };
         if !is_for_us {
             return Err(TokenFault::WrongAudience);
         }
         let seconds = now / 1000;
-        if claims.exp.saturating_add(CLOCK_SKEW) <= seconds || claims.iat > seconds.saturating_add(CLOCK_SKEW) {
+        let is_expired = match claims.exp {
+            Some(expires_at) => expires_at.saturating_add(rules.expiry_leeway) <= seconds,
+            None => !rules.may_omit_expiry,
+        };
+        if is_expired || claims.iat > seconds.saturating_add(CLOCK_SKEW) {
             return Err(TokenFault::Expired);
         }
         serde_json::from_slice(&message.payload).map_err(|_| TokenFault::Malformed)

@@ -15,6 +15,7 @@ pub mod email;
 pub mod llm;
 pub mod moderation;
 pub mod factory;
+pub mod identity;
 mod nonce;
 pub mod object_storage;
 pub mod payment;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::providers::{
     Failure,
     client::Client,
-    jwks::{JwkCache, TokenFault},
+    jwks::{CLOCK_SKEW, JwkCache, TokenFault, TokenRules},
     payment::{MAX_CALLBACK_BYTES, Rejection, RejectionReason},
 };
 
@@ -139,8 +139,13 @@ impl GooglePushReader {
     fn verify(&self, authorization: Option<&str>, now: i64) -> Result<(), RejectionReason> {
         let token = authorization.and_then(|header| header.strip_prefix("Bearer "));
         let token = token.ok_or(RejectionReason::HeaderMissing("authorization"))?.trim();
-        let claims: PushClaims =
-            self.keys.verify(token, &ISSUERS, &[&self.audience], now).map_err(RejectionReason::from)?;
+        let rules = TokenRules {
+            issuers: &ISSUERS,
+            audiences: std::slice::from_ref(&self.audience),
+            expiry_leeway: CLOCK_SKEW,
+            may_omit_expiry: false,
+        };
+        let claims: PushClaims = self.keys.verify(token, &rules, now).map_err(RejectionReason::from)?;
         let is_ours = claims.email_verified && claims.email.as_deref() == Some(&self.service_account);
         if is_ours { Ok(()) } else { Err(RejectionReason::WrongAudience) }
     }

@@ -1,0 +1,307 @@
+//! Signed identity tokens of Apple and Google, and Apple's notifications about identities.
+//!
+//! A token is verified with the provider's published keys, without a call for each sign-in. The surprise: Apple signs
+//! its notifications with the same key, issuer and audience, so a token with events never proves an identity.
+
+use std::{sync::Mutex, time::Duration};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::{ProofFault, rejected};
+use crate::{
+    concurrency::lock::lock_unpoisoned,
+    providers::{
+        Failure, FailureKind, WallClock,
+        client::{Client, Limits},
+        jwks::{JwkCache, TokenFault, TokenRules},
+        payment::form,
+    },
+    types::{hex, sha256},
+};
+
+/// The longest id of a person.
+const MAX_SUBJECT: usize = 255;
+const CONNECT: Duration = Duration::from_secs(3);
+/// Times of events below this are in seconds and not in milliseconds.
+const FIRST_MILLISECONDS: i64 = 100_000_000_000;
+
+/// The addresses and names of a provider of identity tokens.
+pub struct IdTokenSettings {
+    /// The provider's name in logs and failures.
+    pub provider: &'static str,
+    pub issuers: &'static [&'static str],
+    /// The ids of our apps at the provider.
+    pub audiences: Vec<String>,
+    pub keys_url: String,
+    /// Apps send the provider the hash of the nonce.
+    pub has_hashed_nonces: bool,
+    pub timeout: Duration,
+}
+
+/// Verifies the tokens of one provider.
+pub struct IdTokenVerifier {
+    settings: IdTokenSettings,
+    keys: JwkCache,
+    client: Client,
+    clock: WallClock,
+    /// Held while keys are fetched, so that sign-ins which need the same keys wait for them.
+    fetching: Mutex<()>,
+}
+
+/// The person whom a token proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProvedToken {
+    /// The provider's id of the person.
+    pub subject: String,
+    /// An address that the provider verified.
+    pub email: Option<String>,
+    /// In milliseconds since 1970.
+    pub expires_at: i64,
+}
+
+/// A notification about an identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityEvent {
+    pub subject: String,
+    pub kind: IdentityEventKind,
+    /// In milliseconds since 1970.
+    pub at: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityEventKind {
+    /// The person no longer wants to use the identity in this app.
+    ConsentRevoked,
+    /// The identity no longer exists.
+    AccountDeleted,
+    /// A kind without effect here, such as a change of the forwarding of email.
+    Other,
+}
+
+#[derive(Deserialize)]
+struct IdentityClaims {
+    #[serde(default)]
+    sub: String,
+    #[serde(default)]
+    exp: i64,
+    nonce: Option<String>,
+    email: Option<String>,
+    #[serde(default, deserialize_with = "boolean_or_text")]
+    email_verified: bool,
+    events: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct EventClaims {
+    events: Value,
+}
+
+#[derive(Deserialize)]
+struct EventBody {
+    payload: String,
+}
+
+#[derive(Deserialize)]
+struct EventText {
+    #[serde(rename = "type")]
+    kind: String,
+    sub: String,
+    event_time: i64,
+}
+
+impl IdTokenVerifier {
+    pub fn new(settings: IdTokenSettings, clock: WallClock) -> Self {
+        let keys = JwkCache::new(settings.provider, &settings.keys_url);
+        let client = Client::new(settings.provider, Limits::for_whole_calls(CONNECT, settings.timeout, true));
+        Self { settings, keys, client, clock, fetching: Mutex::default() }
+    }
+
+    /// Verifies a token. Blocks if keys must be fetched.
+    ///
+    /// # Errors
+    /// The token is rejected, or the keys could not be fetched.
+    pub fn verify(&self, token: &str, nonce: Option<&str>) -> Result<ProvedToken, ProofFault> {
+        let claims: IdentityClaims = self.verify_claims(token, false)?;
+        if claims.events.is_some() {
+            return Err(rejected("a notification"));
+        }
+        if claims.sub.is_empty() || claims.sub.len() > MAX_SUBJECT {
+            return Err(rejected("no subject"));
+        }
+        if !self.has_nonce(claims.nonce.as_deref(), nonce) {
+            return Err(rejected("another nonce"));
+        }
+        let email = claims.email.filter(|_| claims.email_verified);
+        Ok(ProvedToken { subject: claims.sub, email, expires_at: claims.exp.saturating_mul(1000) })
+    }
+
+    /// Verifies a notification. Blocks if keys must be fetched.
+    ///
+    /// # Errors
+    /// The notification is rejected, or the keys could not be fetched.
+    pub fn read_event(&self, body: &[u8]) -> Result<IdentityEvent, ProofFault> {
+        let token = event_token(body).ok_or_else(|| rejected("no payload"))?;
+        let claims: EventClaims = self.verify_claims(&token, true)?;
+        // Apple sends the event as JSON text inside of JSON.
+        let event: Option<EventText> = match &claims.events {
+            Value::String(text) => serde_json::from_str(text).ok(),
+            event => EventText::deserialize(event).ok(),
+        };
+        let event = event.ok_or_else(|| rejected("malformed event"))?;
+        let kind = match event.kind.as_str() {
+            "consent-revoked" => IdentityEventKind::ConsentRevoked,
+            "account-deleted" | "account-delete" => IdentityEventKind::AccountDeleted,
+            _ => IdentityEventKind::Other,
+        };
+        let is_seconds = event.event_time < FIRST_MILLISECONDS;
+        let at = if is_seconds { event.event_time.saturating_mul(1000) } else { event.event_time };
+        Ok(IdentityEvent { subject: event.sub, kind, at })
+    }
+
+    fn verify_claims<T: serde::de::DeserializeOwned>(
+        &self,
+        token: &str,
+        may_omit_expiry: bool,
+    ) -> Result<T, ProofFault> {
+        let now = (self.clock)();
+        let rules = TokenRules {
+            issuers: self.settings.issuers,
+            audiences: &self.settings.audiences,
+            expiry_leeway: 0,
+            may_omit_expiry,
+        };
+        let verify = || self.keys.verify(token, &rules, now);
+        match verify() {
+            // Rejected before any fetch, because anybody can send such a token.
+            Err(fault @ (TokenFault::Malformed | TokenFault::WrongAlgorithm)) => return Err(rejected_by(fault)),
+            Err(fault) if fault != TokenFault::UnknownKey && !self.keys.is_stale(now) => {
+                return Err(rejected_by(fault));
+            }
+            Ok(claims) if !self.keys.is_stale(now) => return Ok(claims),
+            _ => {}
+        }
+        let fetched = {
+            let _fetching = lock_unpoisoned(&self.fetching);
+            self.keys.refresh(&self.client, now)
+        };
+        match (verify(), fetched) {
+            (Ok(claims), _) => Ok(claims),
+            (Err(TokenFault::UnknownKey), Err(failure)) => Err(failure.into()),
+            (Err(TokenFault::UnknownKey), Ok(_)) if self.keys.is_empty() => {
+                Err(Failure::new(FailureKind::Unreachable, self.settings.provider, "no_keys").into())
+            }
+            (Err(fault), _) => Err(rejected_by(fault)),
+        }
+    }
+
+    /// Returns true if token and request have the same nonce, or neither has one.
+    fn has_nonce(&self, claimed: Option<&str>, sent: Option<&str>) -> bool {
+        match (claimed, sent) {
+            (None, None) => true,
+            (Some(claimed), Some(sent)) => {
+                claimed == sent || self.settings.has_hashed_nonces && claimed == hex(&sha256(sent))
+            }
+            _ => false,
+        }
+    }
+
+    #[cfg(test)]
+    fn with_keys(settings: IdTokenSettings, keys: &[u8], clock: WallClock) -> Self {
+        Self { keys: JwkCache::with_keys(keys), ..Self::new(settings, clock) }
+    }
+}
+
+/// Returns the token in the body of a notification, which is a form or JSON.
+fn event_token(body: &[u8]) -> Option<String> {
+    if let Ok(body) = serde_json::from_slice::<EventBody>(body) {
+        return Some(body.payload);
+    }
+    let fields = form::decode(body).ok()?;
+    fields.into_iter().find(|(name, _)| name == "payload").map(|(_, value)| value)
+}
+
+fn rejected_by(fault: TokenFault) -> ProofFault {
+    rejected(match fault {
+        TokenFault::Malformed => "malformed",
+        TokenFault::WrongAlgorithm => "wrong algorithm",
+        TokenFault::UnknownKey => "unknown key",
+        TokenFault::SignatureInvalid => "wrong signature",
+        TokenFault::WrongIssuer => "wrong issuer",
+        TokenFault::WrongAudience => "wrong audience",
+        TokenFault::Expired => "expired",
+    })
+}
+
+/// Reads a boolean, which Apple sometimes sends as text.
+fn boolean_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value == Value::Bool(true) || value.as_str() == Some("true"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VECTORS: &str = include_str!("../../../tests/vectors/identity.json");
+
+    fn vectors() -> Value {
+        serde_json::from_str(VECTORS).unwrap()
+    }
+
+    fn verifier(vectors: &Value, provider: &str) -> IdTokenVerifier {
+        let (issuers, audiences, keys): (&'static [&'static str], _, _) = match provider {
+            "apple_sign_in" => (&["https://appleid.apple.com"], "audiences", &vectors[provider]["jwks"]),
+            _ => (&["https://accounts.google.com", "accounts.google.com"], "client_ids", &vectors["jwks"]),
+        };
+        let settings = IdTokenSettings {
+            provider: "test",
+            issuers,
+            audiences: serde_json::from_value(vectors[provider][audiences].clone()).unwrap(),
+            keys_url: "http://127.0.0.1:1/".to_owned(),
+            has_hashed_nonces: provider == "apple_sign_in",
+            timeout: Duration::from_secs(1),
+        };
+        let now = vectors["now"].as_i64().unwrap() * 1000;
+        IdTokenVerifier::with_keys(settings, keys.to_string().as_bytes(), Box::new(move || now))
+    }
+
+    #[test]
+    fn every_recorded_token_gets_its_verdict() {
+        let vectors = vectors();
+        let mut seen = 0;
+        for (provider, nonce) in [("google_sign_in", "nonce"), ("apple_sign_in", "raw_nonce")] {
+            let section = &vectors[provider];
+            let verifier = verifier(&vectors, provider);
+            for (name, case) in section["tokens"].as_object().unwrap() {
+                let token = case["id_token"].as_str().unwrap();
+                let verdict = verifier.verify(token, section[nonce].as_str());
+                let must_refuse = case["must_refuse"].as_str();
+                let is_accepted = case["result"] == "OK" && must_refuse != Some("nonce");
+                assert_eq!(verdict.is_ok(), is_accepted, "{provider} {name}: {verdict:?}");
+                if let Ok(proved) = verdict {
+                    assert_eq!(proved.email.is_none(), must_refuse == Some("no_joining_by_email"), "{name}");
+                }
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 11);
+    }
+
+    #[test]
+    fn a_nonce_must_be_in_both_or_in_neither() {
+        let vectors = vectors();
+        let verifier = verifier(&vectors, "google_sign_in");
+        assert!(verifier.has_nonce(None, None));
+        assert!(!verifier.has_nonce(Some("a"), None) && !verifier.has_nonce(None, Some("a")));
+        assert!(!verifier.has_nonce(Some(&hex(&sha256("a"))), Some("a")));
+    }
+
+    #[test]
+    fn notifications_come_as_form_or_json() {
+        assert_eq!(event_token(b"payload=a.b.c").as_deref(), Some("a.b.c"));
+        assert_eq!(event_token(br#"{"payload":"a.b.c"}"#).as_deref(), Some("a.b.c"));
+        assert_eq!(event_token(b"{}"), None);
+        assert_eq!(event_token(b"other=1"), None);
+    }
+}
