@@ -15,7 +15,8 @@ create table settings (
     updated_at integer not null
 ) strict, without rowid;
 
--- Owner: users. Accounts. Ids are never reused (autoincrement), because records elsewhere outlive the account.
+-- Owner: users. Accounts. Ids are never reused (autoincrement), because records elsewhere outlive the account. A user
+-- without an address signs in with an identity.
 create table users (
     id integer primary key autoincrement,
     phone_number text unique,              -- normalized: national digits in the default region, E.164 elsewhere
@@ -25,8 +26,7 @@ create table users (
         check (gender = 'unknown' or gender = 'male' or gender = 'female' or gender = 'other'),
     birthday text,                         -- yyyy-mm-dd
     signature text not null default '',
-    created_at integer not null,
-    check (phone_number is not null or email is not null)
+    created_at integer not null
 ) strict;
 
 create index users_by_time on users (created_at, id);
@@ -71,6 +71,26 @@ create table staff_notes (
 ) strict;
 
 create index staff_notes_by_user on staff_notes (user_id, id);
+
+-- Owner: identities. Identities at other services with which users sign in.
+create table identities (
+    provider text not null check (provider = 'apple' or provider = 'google' or provider = 'wechat'),
+    subject text not null,                 -- the provider's id of the person
+    user_id integer not null references users (id) on delete cascade,
+    linked_at integer not null,
+    last_used_at integer not null,         -- the last sign-in with it
+    primary key (provider, subject)
+) strict, without rowid;
+
+create unique index identities_by_user on identities (user_id, provider);
+
+-- Owner: identities. Signed identity tokens that were used, until they expire. Each is good for one sign-in.
+create table used_identity_tokens (
+    token_sha256 blob primary key,
+    expires_at integer not null
+) strict, without rowid;
+
+create index used_identity_tokens_by_expiry on used_identity_tokens (expires_at);
 
 -- Owner: codes. Live verification codes: at most one for each address and purpose. Only an HMAC of the code is stored.
 create table codes (

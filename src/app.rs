@@ -9,7 +9,10 @@ use crate::{
     core::Core,
     domain::{
         divination::{model_calls::ModelCalls, prompts::Prompts},
-        identity::accounts::{export::Exports, send_code::CodeSender},
+        identity::{
+            accounts::{export::Exports, send_code::CodeSender},
+            identity_proofs::IdentityProviders,
+        },
         messaging::mailer::{self, Mailer},
         moderation::{Moderation, words},
         money::{payments::Payments, purchases::Purchases},
@@ -75,6 +78,7 @@ pub struct App {
     pub core: Core,
     pub mailer: Arc<Mailer>,
     pub code_sender: CodeSender,
+    pub identities: IdentityProviders,
     pub exports: Exports,
     pub network_log: Arc<NetworkLog>,
     pub request_tallies: RequestTallies,
@@ -181,6 +185,7 @@ impl App {
             jobs: Arc::new(JobBoard::new(core.clone())),
         });
         Ok(Self {
+            identities: IdentityProviders::new(core.clone()),
             exports: Exports::new(core.clone(), Arc::clone(&network_log)),
             alerts: Alerts::new(core.clone(), Arc::clone(&health), Arc::clone(&mailer)),
             backups: Backups {

@@ -59,6 +59,15 @@ codes! {
     InvalidCode = "invalid_code",
         "The verification code is wrong, expired or already used. Request a new code.",
         "验证码错误、已过期或已使用，请重新获取。";
+    InvalidIdentity = "invalid_identity",
+        "The proof of identity is invalid, expired or already used. Sign in at the provider again.",
+        "身份凭证无效、已过期或已使用，请重新授权登录。";
+    IdentityTaken = "identity_taken",
+        "Another account has this identity, or the account has another identity of this provider.",
+        "此身份已绑定其他账户，或该账户已绑定同一平台的其他身份。";
+    LastIdentity = "last_identity",
+        "This is the only way to sign in to the account. Add an address or another identity first.",
+        "这是该账户唯一的登录方式，请先添加手机号、邮箱或其他身份。";
     NotYours = "not_yours",
         "The request names another user. Use the id of the signed-in user.",
         "请求中的用户不是当前登录用户。";

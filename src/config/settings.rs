@@ -109,6 +109,46 @@ declare::settings! {
             "Maximum age of a sign-in for operations that cannot be undone, such as resetting a balance.";
         tokens_per_user: u32 = "10", at_least "1",
             "Devices that one user may have signed in. One more signs out the oldest.";
+        identity_timeout: Duration = "5 s", at_least "1 ms",
+            "Timeout of one call to a provider of identities.";
+        max_identity_checks: u32 = "16", at_least "1",
+            "Maximum number of proofs of identity that are checked at once.";
+    }
+
+    /// Sign in with Apple. Off without `client_ids`.
+    "auth.apple" auth_apple: AppleSignInConfig {
+        client_ids: Vec<String> = "",
+            "Bundle ids of the apps, and services ids of web pages, whose tokens are accepted.";
+        keys_url: String = "https://appleid.apple.com/auth/keys",
+            "URL of the keys with which Apple signs tokens.";
+    }
+
+    /// Sign in with Google. Off without `client_ids`.
+    "auth.google" auth_google: GoogleSignInConfig {
+        client_ids: Vec<String> = "",
+            "Client ids whose tokens are accepted: the web client id that the apps name as server client id.";
+        keys_url: String = "https://www.googleapis.com/oauth2/v3/certs",
+            "URL of the keys with which Google signs tokens.";
+    }
+
+    /// Sign-in with WeChat. Off without `app_id`.
+    "auth.wechat" auth_wechat: WeChatSignInConfig {
+        app_id: String = "",
+            "Id of the app on WeChat's open platform.";
+        app_secret: Option<SecretString> = "",
+            "Secret of the app.";
+        base_url: String = "https://api.weixin.qq.com",
+            "URL of WeChat's API.";
+    }
+
+    /// Sign-in with the phone number of the SIM card, by Aliyun's number authentication. Off without `access_key_id`.
+    "auth.one_tap" auth_one_tap: OneTapConfig {
+        access_key_id: String = "",
+            "Access key id.";
+        access_key_secret: Option<SecretString> = "",
+            "Access key secret.";
+        endpoint: String = "https://dypnsapi.aliyuncs.com",
+            "URL of the provider's API.";
     }
 
     /// The SMS provider.

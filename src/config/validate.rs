@@ -50,6 +50,7 @@ impl Config {
         }
         bounds::check(self, &mut require);
         self.check_tls(&mut require);
+        self.check_sign_in(&mut require);
         self.check_sms(&mut require);
         self.check_email(&mut require);
         self.check_moderation(&mut require);
@@ -144,6 +145,31 @@ impl Config {
             self.llm.provider == LlmProvider::Openai,
             "llm.fallback.base_url: has no effect with llm.provider `builtin`, which always responds",
         );
+    }
+
+    fn check_sign_in(&self, require: &mut impl FnMut(bool, &str)) {
+        for (setting, url) in [
+            ("auth.apple.keys_url", &self.auth_apple.keys_url),
+            ("auth.google.keys_url", &self.auth_google.keys_url),
+            ("auth.wechat.base_url", &self.auth_wechat.base_url),
+            ("auth.one_tap.endpoint", &self.auth_one_tap.endpoint),
+        ] {
+            let is_local =
+                ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|it| url.starts_with(it));
+            require(url.starts_with("https://") || is_local, &format!("{setting}: must be an https URL"));
+        }
+        for (section, id, secret) in [
+            ("auth.wechat", ("app_id", &self.auth_wechat.app_id), ("app_secret", &self.auth_wechat.app_secret)),
+            (
+                "auth.one_tap",
+                ("access_key_id", &self.auth_one_tap.access_key_id),
+                ("access_key_secret", &self.auth_one_tap.access_key_secret),
+            ),
+        ] {
+            let fault =
+                format!("{section}.{}: set both {section}.{} and {section}.{}, or neither", id.0, id.0, secret.0);
+            require(id.1.is_empty() == secret.1.is_none(), &fault);
+        }
     }
 
     /// The gateway checks its keys when it is built.

@@ -28,6 +28,7 @@ mod guard;
 mod held_bytes;
 mod http2;
 mod idempotent_reply;
+mod identity_proof;
 mod inbox_hub;
 mod interpretation_response;
 mod interpretation_sse;

@@ -38,9 +38,11 @@ pub const fn status(code: Code) -> StatusCode {
         Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
         Code::ConfirmationRequired => StatusCode::PRECONDITION_REQUIRED,
         Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
-        Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials | Code::TotpRequired => {
-            StatusCode::UNAUTHORIZED
-        }
+        Code::Unauthenticated
+        | Code::InvalidCode
+        | Code::InvalidIdentity
+        | Code::InvalidCredentials
+        | Code::TotpRequired => StatusCode::UNAUTHORIZED,
         Code::NotYours
         | Code::Forbidden
         | Code::UserSuspended
@@ -54,6 +56,8 @@ pub const fn status(code: Code) -> StatusCode {
         Code::HistoryFull
         | Code::HistoryTooLarge
         | Code::AddressTaken
+        | Code::IdentityTaken
+        | Code::LastIdentity
         | Code::AlreadyPosted
         | Code::BalanceTooLarge
         | Code::OwnInvite
@@ -96,7 +100,9 @@ pub const fn status(code: Code) -> StatusCode {
 /// Returns the status of an error code for this request.
 fn status_for(meta: &RequestMeta, code: Code) -> StatusCode {
     match (code, meta.wrong_code_status) {
-        (Code::InvalidCode, WrongCodeStatus::UnprocessableContent) => StatusCode::UNPROCESSABLE_ENTITY,
+        (Code::InvalidCode | Code::InvalidIdentity, WrongCodeStatus::UnprocessableContent) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         (code, _) => status(code),
     }
 }

@@ -18,7 +18,7 @@ use super::{
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
     endpoint_service::{BodyLimit, EndpointService, EndpointSpec, reject},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Public, Signature, TokenHolder},
-    payment_channel,
+    identity_proof, payment_channel,
     rate_limit::RateBudget,
     state::HttpState,
     system,
@@ -81,6 +81,19 @@ const QUERIED_PURCHASE_ERRORS: [Code; 12] = [
     ProviderTimeout,
 ];
 
+/// Errors of a sign-in with a proof of identity.
+const IDENTITY_ERRORS: [Code; 9] = [
+    InvalidIdentity,
+    IdentityTaken,
+    UserSuspended,
+    TooManyRequests,
+    NotConfigured,
+    AccountInconsistent,
+    ProviderFailed,
+    ProviderUnavailable,
+    ProviderTimeout,
+];
+
 /// Errors of both endpoints that reset a balance.
 const RESET_ERRORS: [Code; 7] =
     [NotYours, StepUpRequired, InvalidCode, TooManyRequests, ConfirmationRequired, NotFound, AccountInconsistent];
@@ -89,6 +102,7 @@ const RESET_ERRORS: [Code; 7] =
 pub fn endpoints() -> Vec<Endpoint> {
     let areas = [
         (Area::Identity, identity()),
+        (Area::Identity, profiles_and_user_data()),
         (Area::Identity, users_for_staff()),
         (Area::Divination, hexagrams_and_sessions()),
         (Area::Divination, divination()),
@@ -171,6 +185,14 @@ fn identity() -> Vec<Endpoint> {
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests]),
+        post("/auth/identity", Anyone, auth::sign_in_with_identity)
+            .summary("Exchanges a proof of identity by Apple, Google, WeChat or the carrier for a token.")
+            .body_limit(AUTH)
+            .errors(&IDENTITY_ERRORS),
+        post("/auth/identity/apple/events", Anyone, identity_proof::receive_apple_event)
+            .summary("Receives a notification of Apple about an identity, such as a revoked consent.")
+            .body_limit(AUTH)
+            .errors(&[InvalidIdentity, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/auth/validate-token", TokenHolder, auth::validate_token)
             .summary("Returns the state of a token. Extends a token that expires soon.")
             .body_limit(AUTH),
@@ -191,6 +213,10 @@ fn identity() -> Vec<Endpoint> {
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests, AccountInconsistent]),
+        post("/api/v1/auth/identity", Anyone, v1::auth::sign_in_with_identity)
+            .summary("Exchanges a proof of identity for a token. Creates the account if needed.")
+            .body_limit(AUTH)
+            .errors(&IDENTITY_ERRORS),
         post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh)
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
@@ -219,6 +245,28 @@ fn identity() -> Vec<Endpoint> {
             .summary("Sets the phone number or email address. Requires a recent sign-in and a code for `address`.")
             .body_limit(AUTH)
             .errors(&[StepUpRequired, InvalidCode, TooManyRequests, AddressTaken, AccountInconsistent]),
+        post("/api/v1/account/identities", OwnUser, account::link_identity)
+            .summary("Adds an identity at another service. Requires a recent sign-in and a proof of the identity.")
+            .body_limit(AUTH)
+            .errors(&[
+                StepUpRequired,
+                InvalidIdentity,
+                IdentityTaken,
+                TooManyRequests,
+                NotConfigured,
+                ProviderFailed,
+                ProviderUnavailable,
+                ProviderTimeout,
+            ]),
+        delete("/api/v1/account/identities/{provider}", OwnUser, account::unlink_identity)
+            .summary("Removes an identity while another way to sign in remains. Signs out other devices.")
+            .body_limit(AUTH)
+            .errors(&[StepUpRequired, NotFound, LastIdentity]),
+    ]
+}
+
+fn profiles_and_user_data() -> Vec<Endpoint> {
+    vec![
         get("/user/profile", OwnUserOrAdmin(SupportUsers), user::find_profile)
             .summary("Returns the user's profile.")
             .errors(&[NotYours, NotFound]),

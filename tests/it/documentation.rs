@@ -33,7 +33,11 @@ const DOCUMENTS: [&str; 22] = [
     "packaging/systemd/yarrow.service",
 ];
 /// Words that look like settings: a section and a request field.
-const NO_SETTINGS: [&str; 7] = [
+const NO_SETTINGS: [&str; 11] = [
+    "auth.apple",
+    "auth.google",
+    "auth.one_tap",
+    "auth.wechat",
     "llm.fallback",
     "notifications.promotion",
     "payment.alipay",

@@ -37,11 +37,16 @@ impl Access {
 const EXPECTED: &[(&str, Access)] = &[
     ("POST /auth/send-code", Anyone),
     ("POST /auth/login", Anyone),
+    ("POST /auth/identity", Anyone),
+    ("POST /auth/identity/apple/events", Anyone),
     ("POST /auth/validate-token", TokenHolder),
     ("POST /auth/refresh-token", TokenHolder),
     ("POST /auth/logout", TokenHolder),
     ("POST /api/v1/auth/send-code", Anyone),
     ("POST /api/v1/auth/login", Anyone),
+    ("POST /api/v1/auth/identity", Anyone),
+    ("POST /api/v1/account/identities", OwnUser),
+    ("DELETE /api/v1/account/identities/{provider}", OwnUser),
     ("POST /api/v1/auth/refresh", TokenHolder),
     ("POST /api/v1/auth/logout", TokenHolder),
     ("GET /api/v1/auth/tokens", OwnUser),
@@ -382,18 +387,23 @@ fn a_user_may_use_every_user_endpoint() {
             | "GET /api/v1/orders/{orderNo}"
             | "POST /api/v1/orders/{orderNo}/confirm"
             | "DELETE /api/v1/auth/tokens/{id}"
+            | "DELETE /api/v1/account/identities/{provider}"
             | "PATCH /api/v1/notifications/{id}/read"
             | "GET /version/latest" => response.status == 404,
             name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => response.status == 404,
             // The document cannot express alternatives of required parameters.
             "POST /api/v1/account/address"
+            | "POST /auth/identity"
+            | "POST /api/v1/auth/identity"
+            | "POST /api/v1/account/identities"
             | "POST /divination-history/delete"
             | "POST /divination-history/save-batch"
             | "POST /divination/enhanced"
             | "POST /version/check" => response.status == 422,
             "GET /" | "GET /docs" => response.status == 308,
             "POST /auth/send-code" => response.status == 429,
-            // No app store is configured.
+            // No provider of identities and no app store is configured.
+            "POST /auth/identity/apple/events" => response.status == 409,
             "POST /payment/notify/apple" | "POST /payment/notify/google" => response.status == 503,
             name if name.contains("/purchases/") => response.status == 409 || expected_access(operation) == Admin,
             "POST /api/v1/points/exchange" => response.status == 409,

@@ -269,6 +269,7 @@ fn every_documented_operation_is_served() {
             "purchases/{id}",
             "releases/{id}",
             "tokens/{id}",
+            "identities/{provider}",
             "sessions/{id}",
             "update-balance",
             "notify/{channel}",

@@ -90,6 +90,9 @@ const BOUNDED: &[&str] = &[
     "suspensions where user_id = ?1 and scope = ?2 and lifted_at is null",
     "suspensions where user_id = ?1 and scope = ?2 order by id desc limit 1",
     "suspensions where user_id = ?1 order by id desc limit ?2",
+    "identities where provider = ?1 and subject = ?2",
+    "identities where user_id = ?1 order by provider",
+    "used_identity_tokens where expires_at <= ?1 order by expires_at limit ?2",
     "staff_notes where user_id = ?1 order by id desc limit ?2",
     "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.

@@ -183,7 +183,7 @@ fn spent_of_day_in(tx: &Read<'_>, budget: u32) -> Result<u32> {
 ///
 /// # Errors
 /// `too_many_requests`.
-fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
+pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
     let by_network = [
         "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
          order by failed_at desc limit 1 offset ?2",
@@ -370,12 +370,18 @@ pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Resu
             (&attempt.recipient.0, attempt.purpose.name()),
         )?;
     }
-    let ClientNetworks { own, wide, widest } = &attempt.client;
+    record_failure_in(tx, &attempt.client)?;
+    Err(Error::new(Code::InvalidCode).keeping_changes())
+}
+
+/// Records a wrong code or an invalid proof of identity.
+pub fn record_failure_in(tx: &Write<'_>, client: &ClientNetworks) -> Result<()> {
+    let ClientNetworks { own, wide, widest } = client;
     tx.execute(
         "insert into code_failures (client_network, wide_network, widest_network, failed_at) values (?1, ?2, ?3, ?4)",
         (own, wide, widest, tx.now.0),
-    )?;
-    Err(Error::new(Code::InvalidCode).keeping_changes())
+    )
+    .map(drop)
 }
 
 /// Deletes the codes of an address. Sends stay counted.

@@ -4,6 +4,8 @@ pub mod accounts;
 pub mod codes;
 pub mod directory;
 pub mod email_rewards;
+pub mod identities;
+pub mod identity_proofs;
 pub mod preferences;
 pub mod profile;
 pub mod staff_acts;

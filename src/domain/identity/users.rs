@@ -149,6 +149,12 @@ pub fn insert_in(tx: &Write<'_>, user: &NewUser) -> Result<UserId> {
     Ok(UserId(id))
 }
 
+/// Creates a user without an address, who signs in with an identity.
+pub fn create_without_address_in(tx: &Write<'_>) -> Result<User> {
+    let id = tx.insert("insert into users (created_at) values (?1)", [tx.now.0])?;
+    find_in(tx, UserId(id))
+}
+
 pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {
     tx.first("select id, phone_number, email, created_at from users where id = ?1", [id.0], user_of)?
         .ok_or_else(|| Code::NotFound.into())

@@ -8,10 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::{
     core::Core,
     domain::{
-        identity::{
-            step_up::StepUp,
-            users::{self, Address},
-        },
+        identity::{step_up::StepUp, users},
         money::ledger::{
             self, AccountRepair, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting,
             changes::{self, NewAccountChange},
@@ -166,13 +163,14 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Re
     Ok(after)
 }
 
-/// Creates the account of a new user and posts the signup bonus.
-pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, initial: u32) -> Result<()> {
+/// Creates the account of a new user and posts the signup bonus, once for each `name`: the address or identity with
+/// which the user signed in first.
+pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, name: &str, initial: u32) -> Result<()> {
     if initial == 0 {
         return ledger::open_account_in(tx, user, Asset::Coin).map(drop);
     }
-    // By address and not by user, so that deleting an account and signing in again earns no second bonus.
-    let hmac = key.authenticate(&["signup_bonus", "coin", address.as_str()]);
+    // By name and not by user, so that deleting an account and signing in again earns no second bonus.
+    let hmac = key.authenticate(&["signup_bonus", "coin", name]);
     let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
     let delta = i64::from(initial);
     let posting = Posting { user, asset: Asset::Coin, delta, kind: EntryKind::SignupBonus, reference: Some(reference) };

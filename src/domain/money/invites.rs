@@ -12,7 +12,10 @@ use crate::{
     config,
     core::Core,
     domain::{
-        identity::users::{self, Address},
+        identity::{
+            identities,
+            users::{self, Address},
+        },
         money::{
             ledger::{self, Asset, EntryKind, Posting},
             points,
@@ -193,7 +196,7 @@ pub fn archive_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
 /// A user's invite history: under this account, and under earlier accounts with the same addresses.
 pub struct InviteHistory {
     registered_at: Timestamp,
-    /// HMACs of the user's addresses.
+    /// HMACs of the user's addresses and identities.
     addresses: Vec<[u8; 32]>,
     has_redeemed: bool,
     /// Invites that earned points.
@@ -206,7 +209,9 @@ impl InviteHistory {
         let rewarded = tx.first(rewarded, [user.0], |row| row.get(0))?.unwrap_or(0);
         let has_redeemed = redeemed_at_in(tx, user)?.is_some();
         let user = users::find_in(tx, user)?;
-        let addresses = user.addresses().map(|address| address_hmac(key, &address)).collect();
+        let mut addresses: Vec<_> = user.addresses().map(|address| address_hmac(key, &address)).collect();
+        let identities = identities::of_user_in(tx, user.id)?;
+        addresses.extend(identities.iter().map(|identity| key.authenticate(&["invite", &identity.key.text()])));
         let mut history = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
         for address in &history.addresses {
             let kept = tx.first(

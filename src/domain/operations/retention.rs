@@ -6,7 +6,7 @@ use crate::{
     core::Core,
     domain::{
         divination::{budget, history, model_calls},
-        identity::{codes, email_rewards, tokens},
+        identity::{codes, email_rewards, identities, tokens},
         messaging::{feedback, notifications},
         moderation::{reviews, shadow_mode, violations},
         money::purchases::messages,
@@ -52,6 +52,7 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| codes::delete_old_in(tx, retention.code_sends, BATCH_SIZE));
     sweep.in_batches(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, BATCH_SIZE));
     sweep.in_batches(|tx| tokens::delete_expired_in(tx, BATCH_SIZE));
+    sweep.in_batches(|tx| identities::delete_expired_tokens_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, BATCH_SIZE));
     // A little longer than cursors are accepted: a cursor may be as old as the retention.
     let deletions_age = retention.deletions + DELETIONS_MARGIN;

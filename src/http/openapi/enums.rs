@@ -16,7 +16,10 @@ use crate::{
             model_calls::CallStatus,
             sessions::Method,
         },
-        identity::{directory::UserState, preferences::NotificationKind, suspensions::SuspensionSource, users::Gender},
+        identity::{
+            directory::UserState, identities::IdentityProvider, preferences::NotificationKind,
+            suspensions::SuspensionSource, users::Gender,
+        },
         messaging::feedback::FeedbackState,
         moderation::{
             engine::{ContentType, MatchWay, Severity},
@@ -64,6 +67,7 @@ enumerations! {
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
+    IdentityProvider = "IdentityProvider", "apple", "A service at which users have an identity.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";

@@ -5,14 +5,16 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::identity::{
-        accounts::{self, CodeRequest, SignIn},
+        accounts::{self, CodeRequest, IdentitySignIn, SignIn, SignedIn},
         codes::Purpose,
+        identity_proofs::IdentityProof,
         tokens,
         users::Address,
     },
     error::Result,
     http::{
         device_label,
+        identity_proof::identity_proof,
         params::{VerificationCode, parameters},
         reply::Json,
         request_context::RequestContext,
@@ -29,6 +31,10 @@ parameters! {
     SmsSignInParams(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "The number that the code was sent to.");
         code: VerificationCode = fields.required("code", "The code from the message.");
+    }
+
+    IdentityProofParams(fields) {
+        proof: IdentityProof = identity_proof(fields);
     }
 
     PresentedTokenParams(fields) {
@@ -73,7 +79,8 @@ pub async fn send_code(
 pub struct SignInResponse {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(value_type = String, example = "13800138000")]
+    /// Null for a user without one, who signed in with an identity.
+    #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
     /// The token for later requests, as `Authorization: Bearer <token>`.
     #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
@@ -82,6 +89,18 @@ pub struct SignInResponse {
     expires_at: Timestamp,
     /// True if this sign-in created the account.
     is_new_user: bool,
+}
+
+impl From<SignedIn> for SignInResponse {
+    fn from(signed_in: SignedIn) -> Self {
+        Self {
+            user_id: signed_in.user.id,
+            phone_number: signed_in.user.phone_number,
+            token: signed_in.issued.token.reveal().to_owned(),
+            expires_at: signed_in.issued.expires_at,
+            is_new_user: signed_in.is_new_user,
+        }
+    }
 }
 
 pub async fn login(
@@ -97,13 +116,18 @@ pub async fn login(
         client: context.meta.client,
     };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
-    Ok(Json(SignInResponse {
-        user_id: signed_in.user.id,
-        phone_number: signed_in.user.phone_number,
-        token: signed_in.issued.token.reveal().to_owned(),
-        expires_at: signed_in.issued.expires_at,
-        is_new_user: signed_in.is_new_user,
-    }))
+    Ok(Json(signed_in.into()))
+}
+
+/// Exchanges a proof of identity for a token.
+pub async fn sign_in_with_identity(
+    context: RequestContext,
+    IdentityProofParams { proof }: IdentityProofParams,
+) -> Result<Json<SignInResponse>> {
+    let label = device_label::from_user_agent(&context.headers);
+    let sign_in = IdentitySignIn { proof, label, invite_code: None, client: context.meta.client };
+    let queued = context.blocking(move |app| accounts::sign_in_with_identity(&app.identities, sign_in)).await?;
+    Ok(Json(context.committed(queued).await?.into()))
 }
 
 /// The state of a token. For an invalid one only `valid` is present.

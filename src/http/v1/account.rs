@@ -5,14 +5,18 @@ use tempfile::spooled_tempfile_in;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     domain::identity::{
         accounts::{self, DeletionActor, ProvedAddress},
+        identities::{IdentityProvider, UserIdentity},
+        identity_proofs::IdentityProof,
         profile,
         users::{Address, Gender, ProfileChange},
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
         download::{Download, HELD_IN_MEMORY},
+        identity_proof::identity_proof,
         params::{
             Birthday, Clearable, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters,
         },
@@ -30,6 +34,14 @@ parameters! {
         signature: Option<Signature> = fields.optional("signature", "Moderated. Unchanged if absent.");
     }
 
+    LinkIdentityParams(fields) {
+        proof: IdentityProof = identity_proof(fields);
+    }
+
+    UnlinkIdentityParams(fields) {
+        provider: IdentityProvider = fields.path("provider", "The provider of the identity.");
+    }
+
     ChangeAddressParams(fields) {
         code: VerificationCode = fields.required("code", "The code sent to the new address for the purpose `address`.");
         address: Address = {
@@ -37,6 +49,28 @@ parameters! {
             let phone_number = fields.usual("phoneNumber", "The new phone number. Send this or `email`.");
             fields.cross_field(email.zip(phone_number), one_address)
         };
+    }
+}
+
+/// An identity at another service with which the caller can sign in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkedIdentity {
+    #[schema(value_type = IdentityProvider)]
+    provider: &'static str,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    linked_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
+    last_used_at: Timestamp,
+}
+
+impl From<UserIdentity> for LinkedIdentity {
+    fn from(identity: UserIdentity) -> Self {
+        Self {
+            provider: identity.key.provider.name(),
+            linked_at: identity.linked_at,
+            last_used_at: identity.last_used_at,
+        }
     }
 }
 
@@ -51,6 +85,8 @@ pub struct AccountResponse {
     email: Option<EmailAddress>,
     #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
+    /// The identities at other services with which the user can sign in.
+    identities: Vec<LinkedIdentity>,
     #[schema(example = "青山")]
     nickname: String,
     #[schema(value_type = Gender)]
@@ -71,11 +107,12 @@ pub struct AccountResponse {
 
 impl From<accounts::Account> for AccountResponse {
     fn from(account: accounts::Account) -> Self {
-        let accounts::Account { user, profile, points, coins } = account;
+        let accounts::Account { user, profile, identities, points, coins } = account;
         Self {
             id: user.id,
             email: user.email,
             phone_number: user.phone_number,
+            identities: identities.into_iter().map(Into::into).collect(),
             nickname: profile.nickname,
             gender: profile.gender.name(),
             birthday: profile.birthday,
@@ -109,6 +146,19 @@ pub async fn change_address(context: RequestContext, change: ChangeAddressParams
     let proved = ProvedAddress { address: change.address, code, client: context.meta.client };
     context.committed(accounts::change_address(&context.app.code_sender, user, token, proved)).await?;
     Ok(Json(accounts::find(&context.app.core, user)?.into()))
+}
+
+pub async fn link_identity(context: RequestContext, params: LinkIdentityParams) -> Result<Json<AccountResponse>> {
+    let (user, token, client) = (context.user()?, context.own_token()?, context.meta.client);
+    let link = move |app: &App| accounts::link_identity(&app.identities, (user, token), &params.proof, client);
+    context.committed(context.blocking(link).await?).await?;
+    Ok(Json(accounts::find(&context.app.core, user)?.into()))
+}
+
+pub async fn unlink_identity(context: RequestContext, params: UnlinkIdentityParams) -> Result<NoContent> {
+    let (user, token) = (context.user()?, context.own_token()?);
+    context.committed(accounts::unlink_identity(&context.app.core, user, token, params.provider)).await?;
+    Ok(NoContent)
 }
 
 /// Exports all stored data of the caller.

@@ -7,8 +7,9 @@ use super::account::AccountResponse;
 use crate::{
     domain::{
         identity::{
-            accounts::{self, CodeRequest, SignIn},
+            accounts::{self, CodeRequest, IdentitySignIn, SignIn, SignedIn},
             codes::Purpose,
+            identity_proofs::IdentityProof,
             tokens,
             users::Address,
         },
@@ -17,6 +18,7 @@ use crate::{
     error::{Code, Result},
     http::{
         device_label,
+        identity_proof::identity_proof,
         params::{DeviceId, DeviceName, EmailCode, Nothing, parameters},
         reply::{Json, NoContent},
         request_context::RequestContext,
@@ -33,6 +35,12 @@ parameters! {
     EmailSignInParams(fields) {
         email: EmailAddress = fields.required("email", "The address that the code was sent to.");
         code: EmailCode = fields.required("code", "The code from the message.");
+        device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
+        invite_code: Option<InviteCode> = fields.optional("inviteCode", "Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.");
+    }
+
+    IdentitySignInParams(fields) {
+        proof: IdentityProof = identity_proof(fields);
         device: Option<DeviceName> = fields.optional("device", "Name of the device. Derived from the `User-Agent` if absent.");
         invite_code: Option<InviteCode> = fields.optional("inviteCode", "Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.");
     }
@@ -128,11 +136,32 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
 }
 
 pub async fn login(context: RequestContext, login: EmailSignInParams) -> Result<Json<SignedInByEmail>> {
-    let label = login.device.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name);
+    let label = device_label(&context, login.device);
     let address = Address::Email(login.email);
     let code = login.code.0.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code, client: context.meta.client };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
+    respond(&context, &signed_in)
+}
+
+/// Exchanges a proof of identity for a token.
+pub async fn sign_in_with_identity(
+    context: RequestContext,
+    params: IdentitySignInParams,
+) -> Result<Json<SignedInByEmail>> {
+    let label = device_label(&context, params.device);
+    let (proof, invite_code, client) = (params.proof, params.invite_code, context.meta.client);
+    let sign_in = IdentitySignIn { proof, label, invite_code, client };
+    let queued = context.blocking(move |app| accounts::sign_in_with_identity(&app.identities, sign_in)).await?;
+    let signed_in = context.committed(queued).await?;
+    respond(&context, &signed_in)
+}
+
+fn device_label(context: &RequestContext, named: Option<DeviceName>) -> String {
+    named.map_or_else(|| device_label::from_user_agent(&context.headers), |DeviceName(name)| name)
+}
+
+fn respond(context: &RequestContext, signed_in: &SignedIn) -> Result<Json<SignedInByEmail>> {
     Ok(Json(SignedInByEmail {
         user: accounts::find(&context.app.core, signed_in.user.id)?.into(),
         token: signed_in.issued.token.reveal().to_owned(),

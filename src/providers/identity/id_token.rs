@@ -15,7 +15,6 @@ use crate::{
         Failure, FailureKind, WallClock,
         client::{Client, Limits},
         jwks::{JwkCache, TokenFault, TokenRules},
-        payment::form,
     },
     types::{hex, sha256},
 };
@@ -98,11 +97,6 @@ struct EventClaims {
 }
 
 #[derive(Deserialize)]
-struct EventBody {
-    payload: String,
-}
-
-#[derive(Deserialize)]
 struct EventText {
     #[serde(rename = "type")]
     kind: String,
@@ -140,9 +134,8 @@ impl IdTokenVerifier {
     ///
     /// # Errors
     /// The notification is rejected, or the keys could not be fetched.
-    pub fn read_event(&self, body: &[u8]) -> Result<IdentityEvent, ProofFault> {
-        let token = event_token(body).ok_or_else(|| rejected("no payload"))?;
-        let claims: EventClaims = self.verify_claims(&token, true)?;
+    pub fn read_event(&self, payload: &str) -> Result<IdentityEvent, ProofFault> {
+        let claims: EventClaims = self.verify_claims(payload, true)?;
         // Apple sends the event as JSON text inside of JSON.
         let event: Option<EventText> = match &claims.events {
             Value::String(text) => serde_json::from_str(text).ok(),
@@ -210,15 +203,6 @@ impl IdTokenVerifier {
     fn with_keys(settings: IdTokenSettings, keys: &[u8], clock: WallClock) -> Self {
         Self { keys: JwkCache::with_keys(keys), ..Self::new(settings, clock) }
     }
-}
-
-/// Returns the token in the body of a notification, which is a form or JSON.
-fn event_token(body: &[u8]) -> Option<String> {
-    if let Ok(body) = serde_json::from_slice::<EventBody>(body) {
-        return Some(body.payload);
-    }
-    let fields = form::decode(body).ok()?;
-    fields.into_iter().find(|(name, _)| name == "payload").map(|(_, value)| value)
 }
 
 fn rejected_by(fault: TokenFault) -> ProofFault {
@@ -295,13 +279,5 @@ mod tests {
         assert!(verifier.has_nonce(None, None));
         assert!(!verifier.has_nonce(Some("a"), None) && !verifier.has_nonce(None, Some("a")));
         assert!(!verifier.has_nonce(Some(&hex(&sha256("a"))), Some("a")));
-    }
-
-    #[test]
-    fn notifications_come_as_form_or_json() {
-        assert_eq!(event_token(b"payload=a.b.c").as_deref(), Some("a.b.c"));
-        assert_eq!(event_token(br#"{"payload":"a.b.c"}"#).as_deref(), Some("a.b.c"));
-        assert_eq!(event_token(b"{}"), None);
-        assert_eq!(event_token(b"other=1"), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod admin_user_data;
 mod code_messages;
+mod identities;
 mod old_apps;
 mod personal_data;
 mod staff;

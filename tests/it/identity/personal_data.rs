@@ -10,7 +10,7 @@ use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, f
 use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 14] = [
+const MORE_TEXTS: [&str; 15] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -25,11 +25,13 @@ const MORE_TEXTS: [&str; 14] = [
     "the-text-in-review",
     "the-title-of-the-session",
     "the-remark-on-the-session",
+    "the-person-at-the-provider",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const EXPORTED: [(&str, &str); 21] = [
+const EXPORTED: [(&str, &str); 22] = [
     ("users", "account"),
+    ("identities", "identities"),
     ("tokens", "devices"),
     ("violations", "violations"),
     ("disagreements", "disagreements"),
@@ -129,6 +131,10 @@ fn whole_person(server: &Server) -> Caller {
         user.user_id, MORE_TEXTS[10]
     ));
     server.edit(&format!("insert into imported_users values ('legacy', 'u-1', {})", user.user_id));
+    server.edit(&format!(
+        "insert into identities (provider, subject, user_id, linked_at, last_used_at) values ('apple', '{}', {}, 1, 1)",
+        MORE_TEXTS[14], user.user_id
+    ));
     server.edit(&format!(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
          masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",

@@ -339,6 +339,7 @@ impl Operation {
     pub fn choice(&self) -> Option<&'static str> {
         match self.path.as_str() {
             "/api/v1/account/address" => Some("email"),
+            "/auth/identity" | "/api/v1/auth/identity" | "/api/v1/account/identities" => Some("idToken"),
             "/divination-history/delete" => Some("localRecordId"),
             "/version/check" => Some("clientVersion"),
             "/admin/violations/review/decide" | "/admin/violations/review/undo" => Some("ids"),

@@ -5,6 +5,7 @@ pub mod channels;
 pub mod wechat;
 pub mod app_store;
 pub mod google_play;
+pub mod identity_services;
 pub mod stripe;
 pub mod acme_server;
 pub mod fake_s3;

@@ -15,7 +15,7 @@ use crate::{
         identity::{
             codes::{self, AddressHmac},
             email_rewards::{self, EmailHmac},
-            preferences, staff_notes, suspensions, tokens, users,
+            identities, preferences, staff_notes, suspensions, tokens, users,
         },
         messaging::{
             feedback::{self, FeedbackFilter},
@@ -147,6 +147,7 @@ fn erase_in(
     // Before the records: a session's anonymous snapshot says whether it was interpreted.
     sessions::erase_user_in(tx, home, id)?;
     invites::archive_in(tx, key, id)?;
+    identities::erase_user_in(tx, id)?;
     notifications::erase_user_in(tx, id)?;
     preferences::erase_user_in(tx, id)?;
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;

@@ -18,7 +18,7 @@ use crate::{
         divination::{budget, chat, history, interpretation, sessions},
         identity::{
             codes::{AddressHmac, messages},
-            preferences, staff_notes, suspensions, tokens, users,
+            identities, preferences, staff_notes, suspensions, tokens, users,
         },
         messaging::{feedback, notifications},
         moderation::{reviews, shadow_mode, violations},
@@ -67,6 +67,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.member("exportedAt", &json!(tx.now))?;
         document.member("account", &account_in(tx, user)?)?;
         document.list("importedFrom", |each| imports::export_in(tx, user, each))?;
+        document.list("identities", |each| identities::export_in(tx, user, each))?;
         document.list("devices", |each| tokens::export_in(tx, user, each))?;
         document.list("codeMessages", |each| code_messages_in(tx, &exports.core.keys, user, each))?;
         document.list("points", |each| ledger::export_in(tx, user, Asset::Point, each))?;

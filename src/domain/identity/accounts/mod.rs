@@ -3,6 +3,7 @@
 pub mod send_code;
 pub mod export;
 mod sign_in;
+mod identity_sign_in;
 mod code_messages;
 mod deletion;
 mod last_delivery;
@@ -10,6 +11,9 @@ mod last_delivery;
 pub use code_messages::{CodeMessages, code_messages};
 pub use deletion::{DeletionActor, erase, preview_deletion};
 pub use export::export;
+pub use identity_sign_in::{
+    IdentityEventEffect, IdentitySignIn, link_identity, receive_apple_event, sign_in_with_identity, unlink_identity,
+};
 pub use send_code::{CodeRequest, CodeSender, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
 pub use sign_in::{ProvedAddress, SignIn, SignedIn, change_address, sign_in};
 
@@ -19,6 +23,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
+            identities::{self, UserIdentity},
             suspensions,
             tokens::{self, IssuedToken, TokenStatus},
             users::{self, Profile, User},
@@ -97,6 +102,7 @@ pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
 pub struct Account {
     pub user: User,
     pub profile: Profile,
+    pub identities: Vec<UserIdentity>,
     pub points: i64,
     pub coins: i64,
 }
@@ -106,6 +112,7 @@ pub fn find(core: &Core, user: UserId) -> Result<Account> {
         Ok(Account {
             user: users::find_in(tx, user)?,
             profile: users::profile_in(tx, user)?,
+            identities: identities::of_user_in(tx, user)?,
             points: points::balance_in(tx, user)?,
             coins: ledger::account_in(tx, user, Asset::Coin)?.balance,
         })

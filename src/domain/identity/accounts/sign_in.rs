@@ -76,7 +76,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
                 let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
                 let mut points = EmailPoints::default();
                 if is_new_user {
-                    coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
+                    coins::open_in(tx, &key, user.id, address.as_str(), config.coins.initial)?;
                     points = grant_email_points_in(tx, &key, user.id, &address, false, terms)?;
                 }
                 let redeem = |code| try_redeem_in(tx, &key, &config.points, user.id, code);
@@ -90,7 +90,7 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
 }
 
 /// Issues a token to an existing user.
-fn issue_token_in(tx: &Write<'_>, limits: &AuthConfig, user: User, label: &str) -> Result<SignedIn> {
+pub(super) fn issue_token_in(tx: &Write<'_>, limits: &AuthConfig, user: User, label: &str) -> Result<SignedIn> {
     let issued = tokens::issue_in(tx, limits, &user, label)?;
     Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
 }
@@ -141,7 +141,7 @@ pub fn change_address(
 }
 
 /// Redeems an invite code, or returns the reason why it cannot be redeemed.
-fn try_redeem_in(
+pub(super) fn try_redeem_in(
     tx: &Write<'_>,
     key: &ServerKey,
     rules: &config::PointsConfig,
@@ -159,12 +159,12 @@ fn keep_code_used(error: Error) -> Error {
     if error.code == Code::AddressTaken { error.keeping_changes() } else { error }
 }
 
-fn terms(core: &Core) -> RewardTerms {
+pub(super) fn terms(core: &Core) -> RewardTerms {
     RewardTerms { signup_bonus: core.config.points.signup_bonus, parking_period: core.config.retention.parked_points }
 }
 
 /// Grants the points of an email address. Phone numbers have none.
-fn grant_email_points_in(
+pub(super) fn grant_email_points_in(
     tx: &Write<'_>,
     key: &ServerKey,
     user: UserId,

@@ -134,7 +134,7 @@ impl<'app> Player<'app> {
             let (key, config) = (core.keys.clone(), core.config.clone());
             created.push(core.store.write(move |tx| {
                 let user = users::create_in(tx, &address)?;
-                coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
+                coins::open_in(tx, &key, user.id, address.as_str(), config.coins.initial)?;
                 tokens::issue_in(tx, &config.auth, &user, label)?;
                 Ok(user)
             }));

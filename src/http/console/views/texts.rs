@@ -1012,6 +1012,8 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
 pub fn table(language: Language, name: &str) -> &str {
     let (chinese, english) = match name {
         "users" => ("用户", "users"),
+        "identities" => ("第三方身份", "identities"),
+        "used_identity_tokens" => ("已用的身份令牌", "used identity tokens"),
         "codes" => ("有效验证码", "active codes"),
         "code_sends" => ("验证码发送记录", "sent codes"),
         "code_failures" => ("验证码失败记录", "failed codes"),
