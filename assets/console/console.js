@@ -1,4 +1,4 @@
-// The script of the console. Every page works without it.
+// Every page works without this script.
 "use strict";
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -7,7 +7,7 @@
   const body = document.body;
   const say = text => { const box = find("#announce"); if (text) { box.textContent = ""; setTimeout(() => { box.textContent = text }, 60) } };
 
-  // Typed text survives a lost session, until a page reports success. Secrets are never kept.
+  // Typed text survives a lost session; secrets are never kept.
   const fields = form => [...form.elements].filter(field => field.name && field.name !== "totp"
     && !["hidden", "password", "file", "submit", "button"].includes(field.type));
   const isBox = field => ["checkbox", "radio"].includes(field.type);
@@ -29,10 +29,10 @@
   };
   on("input", event => { const form = event.target.form; if (form?.matches("[data-keep]")) keep(form) });
   if (find("[data-kept-done]")) store(kept => Object.keys(kept).forEach(name => name.startsWith("kept:") && kept.removeItem(name)));
-  // A rejected form has its text from the server.
+  // Rejected forms have the server's text.
   if (all("form[data-keep]").filter(form => !form.querySelector(".error, .note.bad")).filter(restore).length) say(body.dataset.restored);
 
-  // A second click while a form is sent does nothing.
+  // A double click sends once.
   on("submit", event => {
     const form = event.target;
     if (form.method !== "post") return;
@@ -44,7 +44,7 @@
 
   on("click", async event => {
     const copy = event.target.closest("[data-copy]"), pick = event.target.closest("[data-select-all]"), menu = find(".account[open]");
-    if (copy) try { await navigator.clipboard.writeText(copy.dataset.copy); say(copy.dataset.done) } catch { /* select it by hand */ }
+    if (copy) try { await navigator.clipboard.writeText(copy.dataset.copy); say(copy.dataset.done) } catch {}
     if (pick) {
       const boxes = [...pick.form].filter(box => box.name == "id"), value = boxes.some(box => !box.checked);
       boxes.forEach(box => { box.checked = value });
@@ -52,7 +52,7 @@
     if (menu && !menu.contains(event.target)) menu.open = false;
   });
 
-  // "/" searches. Escape closes the form or menu around the focus.
+  // "/" searches, Escape closes the form or menu.
   on("keydown", event => {
     const box = find("#q");
     if (event.key === "/" && box && !event.target.closest("input, textarea, select") && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -63,7 +63,7 @@
     if (open) { open.open = false; open.querySelector("summary").focus() }
   });
 
-  // Live regions pause while the page is hidden, while somebody works in them, and when switched off.
+  // Live regions pause while hidden, in use, or switched off.
   let isLive = true, signature = find("[data-signature]")?.dataset.signature, used = Date.now();
   const live = find("[data-live]");
   live?.addEventListener("click", () => {
@@ -78,7 +78,6 @@
   });
   on("htmx:after:request", event => { if (!isRegion(event.target)) used = Date.now() });
 
-  // An ended session is shown in place.
   const lost = () => {
     const note = find("#session-lost");
     isLive = false;
@@ -89,7 +88,7 @@
   on("htmx:after:swap", event => {
     const target = document.getElementById(event.detail.ctx.target?.id) ?? document;
     const told = (target.matches?.("[data-announce]") ? target : target.querySelector("[data-announce]"))?.dataset;
-    // A refresh is announced only if the alerts changed.
+    // Announced only if the alerts changed.
     if (told && (told.signature ?? NaN) !== signature) say(told.announce);
     signature = told?.signature ?? signature;
     if (document.activeElement === body) target.focus?.();
@@ -98,9 +97,8 @@
   const idle = body.dataset.idle * 1000;
   if (idle) setInterval(() => { if (Date.now() - used > idle) lost() }, 5000);
 
-  // Time left.
   all("[data-until]").forEach(({ dataset, firstChild: text }) => setInterval(() => {
-    const left = Math.max(0, Math.floor((dataset.until - Date.now()) / 1000));
+    const left = Math.max(0, (dataset.until - Date.now()) / 1000 | 0);
     text.data = text.data.replace(/\d+:\d\d/, (left / 60 | 0) + ":" + String(left % 60).padStart(2, "0"));
   }, 1000));
 
@@ -109,7 +107,6 @@
     count: whole,
     money: value => whole(value / 100),
     cost: value => (value / 1e6).toFixed(2),
-    permille: value => (value / 10).toFixed(1) + " %",
     duration: value => value >= 1e6 ? (value / 1e6).toFixed(1) + " s" : whole(value / 1e3) + " ms",
   };
   const color = name => {
@@ -122,6 +119,8 @@
   const draw = figure => {
     const { unit, bars, labels, series } = JSON.parse(figure.dataset.chart);
     const plot = figure.querySelector(".plot"), format = units[unit];
+    const least = { money: 100, cost: 1e4, duration: 1e3 }[unit] ?? 1;
+    const incrs = [...Array(14).keys()].flatMap(power => [1, 2, 5].map(one => one * least * 10 ** power));
     const axis = { stroke: color("c-text"), grid: { stroke: color("c-line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     const size = () => ({ width: plot.clientWidth, height: 220 });
     const bar = bars && series.length === 1 && { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: color("s1") };
@@ -134,9 +133,9 @@
       },
       axes: [
         { ...axis, grid: { show: false }, size: 32, space: 74, values: (_, at) => at.map(one => labels[one]?.slice(5) ?? "") },
-        { ...axis, size: 66, space: 44, values: (_, at) => at.map(format) },
+        { ...axis, incrs, size: 66, space: 44, values: (_, at) => at.map(format) },
       ],
-      series: [{}, ...series.map((one, index) => ({ stroke: color("s" + (index + 1)), width: 2, points: { show: false }, ...bar }))],
+      series: [{}, ...series.map((one, index) => ({ stroke: color("s" + (index + 1)), width: 2, points: { show: one.values.filter(value => value != null).length < 3 }, ...bar }))],
       hooks: { setCursor: [({ cursor: { idx } }) => {
         plot.title = idx == null ? "" : [labels[idx], ...series.map(one => one.name + ": " + (one.values[idx] == null ? "–" : format(one.values[idx])))].join("\n");
       }] },
@@ -148,5 +147,6 @@
     if (window.uPlot) all("[data-chart]", root).forEach(draw);
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => start(document));
+  find(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
   start(document);
 })();

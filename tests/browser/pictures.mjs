@@ -8,8 +8,10 @@ export async function takePictures({ browser, demo, session, pages }, directory)
   const views = THEMES.flatMap(theme => LANGUAGES.map(language => ({ theme, language })));
   await Promise.all(views.map(async ({ theme, language }) => {
     const context = await openContext(browser, demo, { theme, language, session });
+    context.setDefaultTimeout(60_000);
     const page = await context.newPage();
     const stranger = await openContext(browser, demo, { theme, language });
+    stranger.setDefaultTimeout(60_000);
     const open = await stranger.newPage();
     for (const one of pages) {
       const shown = one.isOpen ? open : page;

@@ -21,6 +21,7 @@ use crate::{
             context::ViewContext,
             format::ShownMoney,
             pages::figures::{self as view, ChannelMoney, Cohort, Figures, Range, Sum},
+            parts::GrowthTone,
             texts::Text,
         },
     },
@@ -157,6 +158,7 @@ async fn show(
             value: sum(&rows, *name, currency),
             before: sum(&former_rows, *name, currency),
             currency,
+            tone: if *name == FigureName::Refunds { GrowthTone::Bad } else { GrowthTone::Good },
         })
     });
     let charts = spec.charts.iter().flat_map(|chart| {

@@ -15,8 +15,6 @@ pub enum Unit {
     Money(Currency),
     /// Values in millionths of the currency of the models' price list.
     Cost,
-    /// Values in tenths of a percent.
-    PerMille,
     /// Values in microseconds.
     Duration,
 }
@@ -27,7 +25,6 @@ impl Unit {
             Self::Count => "count",
             Self::Money(_) => "money",
             Self::Cost => "cost",
-            Self::PerMille => "permille",
             Self::Duration => "duration",
         }
     }
@@ -37,7 +34,6 @@ impl Unit {
             Self::Count => format::number(value),
             Self::Money(currency) => format::ShownMoney(value, currency).text(),
             Self::Cost => MicroAmount::from_stored(value).to_string(),
-            Self::PerMille => format::per_mille(value),
             Self::Duration => format::duration(value),
         }
     }
@@ -69,15 +65,17 @@ const HEIGHT: i64 = 180;
 
 /// Renders a chart with its table.
 pub fn chart(cx: &ViewContext, chart: &FigureChart<'_>) -> Markup {
+    let is_blank = is_blank(chart);
     html! {
-        figure.chart id=(chart.id) data-chart=(json(chart)) {
+        figure.chart id=(chart.id) data-chart=[(!is_blank).then(|| json(chart))] {
             figcaption {
                 h2 { (cx.t(chart.title)) }
-                ul.legend { @for (index, series) in chart.series.iter().enumerate() {
+                @if !is_blank { ul.legend { @for (index, series) in chart.series.iter().enumerate() {
                     li { span.key.{ "s" (index + 1) } {} (series.name) }
-                } }
+                } } }
             }
-            div.plot role="img" aria-label={ (cx.t(chart.title)) ": " (summary(chart)) } { (picture(chart)) }
+            @if is_blank { p.empty { (cx.t(Text::NoValues)) } }
+            @else { div.plot role="img" aria-label={ (cx.t(chart.title)) ": " (summary(chart)) } { (picture(chart)) } }
             details.data {
                 summary { (cx.t(Text::ShowTable)) }
                 div.table-box.dense tabindex="0" role="group" aria-label=(cx.t(chart.title)) { table {
@@ -93,6 +91,11 @@ pub fn chart(cx: &ViewContext, chart: &FigureChart<'_>) -> Markup {
             }
         }
     }
+}
+
+/// Returns true if there is nothing to draw.
+fn is_blank(chart: &FigureChart<'_>) -> bool {
+    chart.series.iter().flat_map(|series| &series.values).all(|value| value.unwrap_or(0) == 0)
 }
 
 fn summary(chart: &FigureChart<'_>) -> String {

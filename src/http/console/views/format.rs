@@ -167,6 +167,15 @@ pub fn duration(microseconds: i64) -> String {
     }
 }
 
+/// Formats a duration that was measured in milliseconds: `< 1 ms`, `850 ms`, `4.2 s`.
+pub fn milliseconds(milliseconds: i64) -> String {
+    match milliseconds {
+        ..=0 => "< 1 ms".to_owned(),
+        1..1000 => format!("{milliseconds} ms"),
+        _ => duration(milliseconds.saturating_mul(1000)),
+    }
+}
+
 /// Formats tenths of a percent: `99.7 %`.
 pub fn per_mille(share: i64) -> String {
     format!("{}.{} %", share / 10, (share % 10).abs())

@@ -138,11 +138,7 @@ pub fn list<T>(
                 }
                 Listing::Failed { code, request_id } => (failed(cx, code, request_id, &view.href)),
                 Listing::Rows(rows) => {
-                    @if let Some(total) = rows.total {
-                        p.total data-announce=(texts::rows(cx.language, &total.text())) {
-                            (texts::rows(cx.language, &total.text()))
-                        }
-                    }
+                    (head(cx, view, rows.total, rows.items.is_empty()))
                     @if rows.items.is_empty() { p.empty { (cx.t(view.empty)) } }
                     @else if let Some(bulk) = &view.bulk {
                         (forms::post(cx, &bulk.action, &html! {
@@ -151,9 +147,19 @@ pub fn list<T>(
                         }))
                     } @else { (table(cx, view.caption, columns, rows.items.iter().map(row))) }
                     (pager(cx, view, rows.next.as_deref(), rows.is_later))
-                    @if let Some(address) = view.export.as_ref().filter(|_| !rows.items.is_empty()) { (export(cx, view.id, address)) }
                 }
             }
+        }
+    }
+}
+
+/// Renders the number of rows beside the export.
+fn head(cx: &ViewContext, view: &ListView<'_>, total: Option<ShownCount>, is_empty: bool) -> Markup {
+    let total = total.map(|total| texts::rows(cx.language, &total.text()));
+    html! {
+        div.list-head {
+            @if let Some(total) = total { p.total.sr[is_empty] data-announce=(total) { (total) } }
+            @if let Some(address) = view.export.as_ref().filter(|_| !is_empty) { (export(cx, view.id, address)) }
         }
     }
 }
@@ -185,9 +191,29 @@ pub fn table(
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<Markup>>,
 ) -> Markup {
+    table_of(cx, caption, columns, rows, "cards")
+}
+
+/// Renders a table of few short columns, which stays a table on narrow screens.
+pub fn compact_table(
+    cx: &ViewContext,
+    caption: Text,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+) -> Markup {
+    table_of(cx, caption, columns, rows, "compact")
+}
+
+fn table_of(
+    cx: &ViewContext,
+    caption: Text,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+    class: &str,
+) -> Markup {
     html! {
         div.table-box {
-            table role="table" {
+            table.(class) role="table" {
                 caption.sr { (cx.t(caption)) }
                 thead role="rowgroup" { tr role="row" {
                     @for column in columns { th.(column.class()) scope="col" role="columnheader" { (column.header(cx)) } }
@@ -247,14 +273,19 @@ pub struct Filters<'a> {
 /// Renders a filter form.
 pub fn filters(cx: &ViewContext, filters: &Filters<'_>) -> Markup {
     let region = format!("#{}", filters.region);
+    let is_filtered = cx.path.contains('?') && filters.fields.iter().any(|field| !field.value.is_empty());
     html! {
         @if !filters.presets.is_empty() { (tabs(cx, Text::Presets, &filters.presets)) }
         @if !filters.fields.is_empty() {
-            form.filters method="get" action=(filters.action) role="search" aria-label=(cx.t(Text::Filter)) hx-get=(filters.action) hx-target=(region) hx-select=(region) hx-swap="outerHTML" hx-push-url="true" {
-                @for one in &filters.fields { (field(cx, one)) }
-                div.actions {
-                    button.button.primary type="submit" { (cx.t(Text::Apply)) }
-                    a.button.quiet href=(filters.action) { (cx.t(Text::ClearFilter)) }
+            // Wide screens show the closed form too.
+            details.filter-box open[is_filtered] {
+                summary.button { (cx.t(Text::Filter)) }
+                form.filters method="get" action=(filters.action) role="search" aria-label=(cx.t(Text::Filter)) hx-get=(filters.action) hx-target=(region) hx-select=(region) hx-swap="outerHTML" hx-push-url="true" {
+                    @for one in &filters.fields { (field(cx, one)) }
+                    div.actions {
+                        button.button.primary type="submit" { (cx.t(Text::Apply)) }
+                        a.button.quiet href=(filters.action) { (cx.t(Text::ClearFilter)) }
+                    }
                 }
             }
         }

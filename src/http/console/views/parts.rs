@@ -110,16 +110,29 @@ pub fn stats(cx: &ViewContext, stats: &[Stat<'_>]) -> Markup {
     }
 }
 
+/// The meaning of a growing figure, which decides the colour of its change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrowthTone {
+    Good,
+    /// Refunds and errors.
+    Bad,
+}
+
 /// Renders the change from the former to the present value in percent.
-pub fn trend(cx: &ViewContext, former: i64, present: i64) -> Markup {
+pub fn trend(cx: &ViewContext, tone: GrowthTone, former: i64, present: i64) -> Markup {
     if former == 0 {
-        return html! { span.trend { (cx.t(Text::NoComparison)) } };
+        return html! { (cx.t(Text::NoComparison)) };
     }
     let percent = (present - former) * 100 / former;
-    let (class, mark) = match percent {
-        1.. => ("up", "↑"),
-        0 => ("same", "→"),
-        _ => ("down", "↓"),
+    let (growth, mark) = match percent {
+        1.. => (Some(GrowthTone::Good), "↑"),
+        0 => (None, "→"),
+        _ => (Some(GrowthTone::Bad), "↓"),
+    };
+    let class = match growth {
+        None => "same",
+        Some(growth) if growth == tone => "better",
+        Some(_) => "worse",
     };
     html! {
         span.trend.(class) { span aria-hidden="true" { (mark) " " } (super::format::change(percent)) " %" }
@@ -142,7 +155,7 @@ pub fn action_with(label: &str, class: &str, is_open: bool, form: &Markup) -> Ma
 /// Renders the progress of a job in percent.
 pub fn progress(label: &str, percent: u8) -> Markup {
     html! {
-        span.progress {
+        span.progress.(if percent >= 90 { "high" } else { "" }) {
             progress max="100" value=(percent) aria-label=(label) { (percent) " %" }
             span { (percent) " %" }
         }

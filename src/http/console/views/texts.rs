@@ -1,5 +1,7 @@
 //! All text of the console, in Chinese and English. A text without one of them does not compile.
 
+use std::borrow::Cow;
+
 use crate::error::FieldCode;
 
 /// The weight of a message or a state.
@@ -141,6 +143,10 @@ texts! {
     All: "全部", "All";
     None: "无", "None";
     Nothing: "没有", "Nothing";
+    ActOnUser: "处理用户", "Act on user";
+    AccountState: "账号", "Account";
+    NeverSuspended: "没有停用记录", "No suspensions";
+    NoValues: "所选时间内没有数据", "No values in this period";
     NothingYet: "暂无记录", "Nothing yet";
     NothingFound: "没有找到", "Nothing found";
     Yes: "是", "Yes";
@@ -254,7 +260,7 @@ texts! {
     Month: "月", "Month";
     // Search.
     Found: "找到", "Found";
-    SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号或追踪号。", "Enter a whole user id, phone number, email address, order number, trade number or trace id.";
+    SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号、追踪号或请求编号，或昵称的开头。", "Enter a whole user id, phone number, email address, order number, trade number, trace id or request id, or the beginning of a nickname.";
     MoreHits: "还有更多结果，请输入更多内容。", "There are more results. Type more.";
     // Users.
     User: "用户", "User";
@@ -989,6 +995,17 @@ codes! {
     "service": "服务", "service";
     "repair": "修复", "repair";
     "grant": "调整", "grant";
+    "builtin": "内置", "built-in";
+    "unreachable": "无法连接", "unreachable";
+    "timed out": "超时", "timed out";
+    "outcome unknown": "结果未知", "outcome unknown";
+    "busy": "服务繁忙", "busy";
+    "content refused": "内容被拒", "content refused";
+    "misconfigured": "配置有误", "misconfigured";
+    "invalid response": "响应无效", "invalid response";
+    "unusable": "不可用", "unusable";
+    "panicked": "内部错误", "internal failure";
+    "answer withheld": "回答未通过审核", "answer withheld";
     "": "", "";
 }
 
@@ -1099,6 +1116,54 @@ pub fn alert(language: Language, rule: &str) -> &str {
         Language::Chinese => chinese,
         Language::English => english,
     }
+}
+
+/// Returns the text of an alert. The stored detail is English, so Chinese texts take its numbers and names.
+pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<'a, str> {
+    if language == Language::English {
+        return Cow::Borrowed(detail);
+    }
+    let (rule, provider) = rule.split_once(':').unwrap_or((rule, ""));
+    let provider = code(language, provider);
+    let is_number_part = |character: char| character.is_ascii_digit();
+    let numbers: Vec<_> =
+        detail.split(|character| !is_number_part(character)).filter(|digits| !digits.is_empty()).collect();
+    let after = |start: &str| detail.split_once(start).map_or("", |(_, rest)| rest.trim_end_matches('.'));
+    let inside = after("(").split(')').next().unwrap_or_default();
+    let last = |start: &str| match after(start) {
+        "never" => "从未",
+        at => at,
+    };
+    let text = match (rule, numbers.as_slice()) {
+        ("payments_in_review", [orders, ..]) => format!("有 {orders} 笔付款需要人工处理，见“订单”页。"),
+        ("ledger_mismatch", [differences, suspended]) => {
+            format!("账本有 {differences} 处不一致，{suspended} 个账户已暂停。请在服务器上运行 yarrow ledger verify。")
+        }
+        ("payment_mismatch", [differences]) => {
+            format!("付款、账本与账单有 {differences} 处差异。请运行 yarrow payments report 与 yarrow payments bill。")
+        }
+        ("disk_low", [percent, mebibytes]) => {
+            format!("数据目录所在磁盘只剩 {percent} %（{mebibytes} MiB），请清理空间。")
+        }
+        ("backup_old", _) if detail.starts_with("The last backup failed") => {
+            format!("上次备份失败（{}）。上次成功：{}。", code(language, inside), last("successful backup: "))
+        }
+        ("backup_old", _) => format!("备份已逾期。上次备份：{}。", last("The last one: ")),
+        ("backup_upload_failed", _) => format!("备份无法上传：{}", after("uploaded: ")),
+        ("certificate_expiring", _) => {
+            let at = after("expires at ").split(". ").next().unwrap_or_default();
+            format!("TLS 证书将于 {at} 到期。请运行 yarrow doctor。")
+        }
+        ("code_budget", [sent, budget, ..]) => format!("过去 24 小时已发送 {sent} 条验证码，上限 {budget} 条。"),
+        ("database_damaged", _) => format!("数据库已损坏（{inside}）。恢复步骤见 yarrow doctor。"),
+        ("condition_unknown", _) => format!("无法读取健康状况（{inside}）。请运行 yarrow doctor。"),
+        ("provider_down", _) if detail.contains("rejects all calls") => {
+            format!("{provider}服务拒绝所有调用（{inside}）。请检查其账号与配置。")
+        }
+        ("provider_down", _) => format!("对{provider}服务的调用已暂停，因为连续多次失败。"),
+        _ => return Cow::Borrowed(detail),
+    };
+    Cow::Owned(text)
 }
 
 /// Returns the text of a fault in a field. The English message says more, so Chinese texts take its numbers.

@@ -69,13 +69,13 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
         (layout::heading(cx.t(Text::Feedback), None, &html! {}))
         (lists::tabs(cx, Text::State, &tabs))
         div.list-region id="feedback" {
-            p.total { (texts::rows(cx.language, &page.total.text())) }
+            div.list-head {
+                p.total.sr[page.items.is_empty()] { (texts::rows(cx.language, &page.total.text())) }
+                @if !page.items.is_empty() { (lists::export(cx, "feedback", &with_query(&href("feedback/export"), &[("state", &page.state), ("mine", if page.is_mine { "true" } else { "" })]))) }
+            }
             @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
             ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
-            @if !page.items.is_empty() {
-                (bulk(cx, page))
-                (lists::export(cx, "feedback", &with_query(&href("feedback/export"), &[("state", &page.state), ("mine", if page.is_mine { "true" } else { "" })])))
-            }
+            @if !page.items.is_empty() { (bulk(cx, page)) }
             @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&address, &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
         }
     };

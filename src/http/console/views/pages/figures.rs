@@ -10,7 +10,7 @@ use crate::{
         forms::{Control, Field},
         layout::{self, PageBody, Place},
         lists::{self, Filters},
-        parts::{self, Stat, panel, stats},
+        parts::{self, GrowthTone, Stat, panel, stats},
         texts::{self, Text},
     },
     types::Currency,
@@ -34,6 +34,7 @@ pub struct Sum {
     pub before: i64,
     /// Set for money, which is in hundredths.
     pub currency: Option<Currency>,
+    pub tone: GrowthTone,
 }
 
 /// A week of registrations, with the share that came back in each later week.
@@ -114,7 +115,7 @@ fn render(cx: &ViewContext, figures: &Figures<'_>, place: Place) -> Markup {
         .map(|sum| Stat {
             name: sum.name,
             value: format::figure(sum.value, sum.currency),
-            detail: parts::trend(cx, sum.before, sum.value),
+            detail: parts::trend(cx, sum.tone, sum.before, sum.value),
             href: None,
             line: &[],
         })

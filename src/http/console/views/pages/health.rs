@@ -125,7 +125,7 @@ pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
             @if health.alerts.is_empty() { (parts::note(Tone::Good, &html! { p { strong { (cx.t(Text::NoAlerts)) } } })) }
             @for alert in &health.alerts {
                 (parts::note(Tone::Bad, &html! {
-                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (alert.detail) }
+                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) }
                     p.hint { code { (alert.rule) } " · " (cx.t(Text::Since)) " " (cx.time(alert.since)) }
                 }))
             }
@@ -179,14 +179,8 @@ fn ledger(cx: &ViewContext, ledger: &LedgerHealth) -> Markup {
 }
 
 fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
-    let columns = [
-        text(Text::Job),
-        text(Text::State),
-        text(Text::Detail),
-        time(Text::LastRun),
-        number(Text::Duration),
-        time(Text::NextRun),
-    ];
+    let columns =
+        [text(Text::Job), text(Text::State), time(Text::LastRun), number(Text::Duration), time(Text::NextRun)];
     let at = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
     panel(
         "jobs",
@@ -195,10 +189,13 @@ fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
             @if jobs.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
                 (lists::table(cx, Text::Jobs, &columns, jobs.iter().map(|job| vec![
                     html! { (texts::code(cx.language, &job.name)) },
-                    parts::state(cx, &job.state),
-                    html! { @if let Some(percent) = job.percent { (parts::progress(texts::code(cx.language, &job.name), percent)) } (job.detail) },
+                    html! {
+                        (parts::state(cx, &job.state))
+                        @if let Some(percent) = job.percent { " " (parts::progress(texts::code(cx.language, &job.name), percent)) }
+                        @if !job.detail.is_empty() { " " span.hint { (texts::code(cx.language, &job.detail)) } }
+                    },
                     at(job.last_run),
-                    html! { @match job.took_ms { Some(ms) => (format::duration(ms * 1000)), None => (parts::dash(cx)) } },
+                    html! { @match job.took_ms { Some(ms) => (format::milliseconds(ms)), None => (parts::dash(cx)) } },
                     at(job.next_run),
                 ])))
             }
@@ -270,7 +267,7 @@ fn past(cx: &ViewContext, health: &HealthPage) -> Markup {
             @if health.past_alerts.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else {
                 (lists::table(cx, Text::PastAlerts, &[text(Text::Alert), text(Text::Detail), time(Text::From), time(Text::To)], health.past_alerts.iter().map(|alert| vec![
                     html! { (texts::alert(cx.language, &alert.rule)) },
-                    html! { (alert.detail) },
+                    html! { (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) },
                     cx.cell_time(alert.from),
                     alert.to.map_or_else(|| parts::dash(cx), |to| cx.cell_time(to)),
                 ])))

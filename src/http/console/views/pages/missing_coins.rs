@@ -108,7 +108,7 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
             html! {
                 p { (texts::credited_and_used(cx.language, *total)) " " (parts::order_link(cx, order_no)) " · " (cx.time(*credited_at)) }
                 @if !uses.is_empty() {
-                    (lists::table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().take(SHOWN_USES).map(|used| vec![
+                    (lists::compact_table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().take(SHOWN_USES).map(|used| vec![
                         cx.cell_time(used.at),
                         html! { (format::change(used.coins)) },
                         html! { (texts::code(cx.language, &used.kind)) },

@@ -115,7 +115,7 @@ fn budgets(cx: &ViewContext, budgets: &[BudgetRow]) -> Markup {
 
 fn breakers(cx: &ViewContext, models: &[ModelState]) -> Markup {
     html! {
-        ul.lines { @for one in models { li { span { (one.model) span.hint { (one.provider) } } (parts::state(cx, &one.state)) } } }
+        ul.lines { @for one in models { li { span { (one.model) span.hint { (texts::code(cx.language, &one.provider)) } } (parts::state(cx, &one.state)) } } }
     }
 }
 
@@ -148,14 +148,14 @@ fn usage(cx: &ViewContext, page: &ModelsPage<'_>) -> Markup {
     html! {
         @if page.usage.is_empty() { p.empty { (cx.t(Text::NoCalls)) } } @else {
             (lists::table(cx, Text::UsageByModel, &columns, page.usage.iter().map(|row| vec![
-                html! { (row.model) " " span.hint { (row.provider) } },
+                html! { (row.model) " " span.hint { (texts::code(cx.language, &row.provider)) } },
                 count(row.calls),
                 count(row.failed),
                 count(row.slow),
                 count(row.prompt_tokens),
                 count(row.completion_tokens),
                 html! { (row.cost) " " (page.currency) },
-                html! { (format::duration(i64::try_from(row.mean_ms * 1000).unwrap_or(i64::MAX))) },
+                html! { (format::milliseconds(i64::try_from(row.mean_ms).unwrap_or(i64::MAX))) },
             ])))
         }
     }

@@ -177,7 +177,7 @@ fn user_action(cx: &ViewContext, row: &ViolationRow) -> Markup {
             }
         },
     );
-    parts::action(cx.t(Text::User), "small", &form)
+    parts::action(cx.t(Text::ActOnUser), "small", &form)
 }
 
 /// Renders counts with bars.
@@ -656,7 +656,7 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
                     button.button.primary type="submit" { (cx.t(Text::Compare)) }
                 }))
                 @if let Some(compared) = &page.compared {
-                    div role="status" { ul.lines.result { @for (service, ruling, ms) in &compared.rulings { li { span { (texts::code(cx.language, service)) span.hint { (format::duration(ms * 1000)) } } (parts::state(cx, ruling)) } } } }
+                    div role="status" { ul.lines.result { @for (service, ruling, ms) in &compared.rulings { li { span { (texts::code(cx.language, service)) span.hint { (format::milliseconds(*ms)) } } (parts::state(cx, ruling)) } } } }
                 }
             }))
         }

@@ -8,7 +8,7 @@ use crate::{
         context::{Right, ViewContext, href, order_href},
         format::{self, ShownMoney, Timestamp},
         layout::{self, PageBody, Place},
-        parts::{self, Stat, stats},
+        parts::{self, GrowthTone, Stat, stats},
         texts::{self, Text, Tone},
     },
     types::Currency,
@@ -22,6 +22,7 @@ pub struct TodayFigure {
     pub before: i64,
     /// Set for money, which is in hundredths.
     pub currency: Option<Currency>,
+    pub tone: GrowthTone,
     /// The last days, oldest first.
     pub line: Vec<i64>,
     /// The page with more of it, below the console.
@@ -87,7 +88,7 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
         .map(|figure| Stat {
             name: figure.name,
             value: format::figure(figure.value, figure.currency),
-            detail: parts::trend(cx, figure.before, figure.value),
+            detail: parts::trend(cx, figure.tone, figure.before, figure.value),
             href: Some(href(figure.path)),
             line: &figure.line,
         })
@@ -109,7 +110,7 @@ fn alerts(cx: &ViewContext, alerts: &[AlertRow]) -> Markup {
     html! {
         @for alert in alerts {
             (parts::note(Tone::Bad, &html! {
-                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (alert.detail) }
+                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) }
                 p.hint { (cx.t(Text::Since)) " " (cx.ago(alert.since)) }
             }))
         }

@@ -149,11 +149,11 @@ pub const CALL: [Column; 8] = [
 
 pub fn call(cx: &ViewContext, row: &CallRow) -> Vec<Markup> {
     vec![
-        html! { @if cx.may(Right::SupportUsers) { a href=(with_query(&href("search"), &[("q", &row.trace_id)])) { code.id { (row.trace_id) } } } @else { code.id { (row.trace_id) } } },
+        html! { @if cx.may(Right::SupportUsers) { a href=(with_query(&href("search"), &[("q", &row.trace_id)])) { code.id.trace { (row.trace_id) } } } @else { code.id.trace { (row.trace_id) } } },
         state(cx, &row.status),
-        html! { (row.model) " " span.hint { (row.provider) } },
-        html! { @match row.duration_ms { Some(ms) => (format::duration(ms * 1000)), None => (parts::dash(cx)) } },
-        html! { @match &row.error_class { Some(class) => code { (class) }, None => (parts::dash(cx)) } },
+        html! { (row.model) " " span.hint { (texts::code(cx.language, &row.provider)) } },
+        html! { @match row.duration_ms { Some(ms) => (format::milliseconds(ms)), None => (parts::dash(cx)) } },
+        html! { @match &row.error_class { Some(class) => (texts::code(cx.language, class)), None => (parts::dash(cx)) } },
         html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
         html! { @match row.is_helpful { Some(true) => (cx.t(Text::Helpful)), Some(false) => (cx.t(Text::NotHelpful)), None => (parts::dash(cx)) } },
         cx.cell_time(row.created_at),

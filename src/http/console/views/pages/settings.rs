@@ -29,6 +29,15 @@ pub struct Settings {
     pub sections: Vec<(String, Vec<SettingRow>)>,
 }
 
+/// Renders a text whose parts in backticks are code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// Renders the settings.
 pub fn page(cx: &ViewContext, page: &Settings) -> Markup {
     let columns = [text(Text::Setting), text(Text::Value), text(Text::Source), text(Text::Detail)];
@@ -49,9 +58,9 @@ pub fn page(cx: &ViewContext, page: &Settings) -> Markup {
             @for (section, rows) in &page.sections {
                 (parts::panel(&format!("section-{section}"), section, &lists::table(cx, Text::Settings, &columns, rows.iter().map(|row| vec![
                     html! { code { (row.name) } },
-                    html! { code { (row.value) } },
+                    html! { @if row.value.is_empty() { (parts::dash(cx)) } @else { code { (row.value) } } },
                     parts::badge(if row.source == "default" { Tone::Neutral } else { Tone::Notice }, texts::code(cx.language, &row.source)),
-                    html! { (row.detail) },
+                    with_code(&row.detail),
                 ]))))
             }
         }

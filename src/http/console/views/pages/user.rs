@@ -162,7 +162,7 @@ pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
     let title = if user.nickname.is_empty() { user.id.clone() } else { user.nickname.clone() };
     let is_suspended = scopes_in_force(user).any(|scope| scope == "account");
     let body = html! {
-        (layout::heading(&title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } (parts::copyable(cx, &user.id)) }))
+        (layout::heading(&title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } span.hint { (cx.t(Text::Id)) } (parts::copyable(cx, &user.id)) }))
         @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
         @if cx.may(Right::SupportUsers) {
             (missing_coins::panel(cx, &user.id, &user.verdict))
@@ -338,9 +338,9 @@ fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
         .collect();
     panel(
         "account",
-        cx.t(Text::Suspensions),
+        cx.t(Text::AccountState),
         &html! {
-            @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (lists::table(cx, Text::Suspensions, &SUSPENSION, rows)) }
+            @if rows.is_empty() { p.quiet { (cx.t(Text::NeverSuspended)) } } @else { (lists::table(cx, Text::Suspensions, &SUSPENSION, rows)) }
             div.actions {
                 @if cx.may(Right::Moderate) {
                     @if !suspended.is_empty() { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &scope_field(cx, "unsuspend-scope", suspended))) }

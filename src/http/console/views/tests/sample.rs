@@ -43,6 +43,7 @@ use crate::{
             user::*,
             users::*,
         },
+        parts::GrowthTone,
         texts::{Language, Text},
     },
     types::Currency,
@@ -264,6 +265,7 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
         value,
         before,
         currency: is_money.then_some(Currency::CNY),
+        tone: GrowthTone::Good,
         line: wave(14, value.max(10), value.max(10) / 3, seed),
         path,
     };
@@ -732,8 +734,10 @@ pub fn range() -> Range {
 }
 
 pub fn growth(cx: &ViewContext) -> Figures<'static> {
-    let sum =
-        |name, value, before, is_money: bool| Sum { name, value, before, currency: is_money.then_some(Currency::CNY) };
+    let sum = |name, value, before, is_money: bool| {
+        let currency = is_money.then_some(Currency::CNY);
+        Sum { name, value, before, currency, tone: GrowthTone::Good }
+    };
     Figures {
         range: range(),
         sums: vec![
@@ -776,8 +780,10 @@ pub fn growth(cx: &ViewContext) -> Figures<'static> {
 pub fn revenue(cx: &ViewContext) -> Figures<'static> {
     let usd = Currency::parse("USD").unwrap();
     let money = |channel: &str, revenue, refunds| ChannelMoney { channel: channel.into(), revenue, refunds };
-    let sum =
-        |name, value, before, is_money: bool| Sum { name, value, before, currency: is_money.then_some(Currency::CNY) };
+    let sum = |name, value, before, is_money: bool| {
+        let currency = is_money.then_some(Currency::CNY);
+        Sum { name, value, before, currency, tone: GrowthTone::Good }
+    };
     Figures {
         range: range(),
         sums: vec![
