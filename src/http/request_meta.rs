@@ -80,6 +80,7 @@ impl RequestMeta {
 
 /// Identifies an endpoint of the route table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a row of the route table")]
 pub struct EndpointId {
     /// Position in the route table.
     pub index: usize,

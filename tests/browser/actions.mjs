@@ -114,6 +114,23 @@ check("the keyboard alone erases a user, after a page that shows what goes", asy
   await context.close();
 });
 
+check("the keyboard alone clears verification codes, after a page that counts them", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  await page.goto(`${CONSOLE}cleanup`);
+  await tabTo(page, "form[action$='/verification-codes'] button");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#would-delete");
+  await tabTo(page, "#confirm-reason");
+  await page.keyboard.type("keyboard");
+  await tabTo(page, "#confirm-target");
+  await page.keyboard.type("cleanup verification-codes");
+  await tabTo(page, "main button.danger");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flash.good");
+  await context.close();
+});
+
 check("every link and button of a page is reached by Tab, with a visible focus", async ({ browser, demo, session, pages }) => {
   const context = await openContext(browser, demo, { session });
   const page = await context.newPage();
@@ -177,6 +194,11 @@ check("without JavaScript a person signs in, reads, pages, searches and acts", a
   await page.fill("#grant-reason", "without a script");
   await page.click(".balances ~ .actions .act button[type=submit]");
   assert.equal(await coins(page), before + 2, "the coins are granted");
+  await page.goto(`${CONSOLE}orders`);
+  await page.click(".list-head .act summary");
+  await page.fill("#orders-export-reason", "without a script");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(".list-head .act button[type=submit]")]);
+  assert.equal(download.suggestedFilename(), "orders.csv", "the list is saved");
   await page.click(".account summary");
   await page.click(".account button[value=en]");
   assert.equal(await page.getAttribute("html", "lang"), "en", "the language changes");

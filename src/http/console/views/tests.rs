@@ -5,8 +5,10 @@ mod sample;
 use std::collections::BTreeSet;
 
 use super::{
+    chart::{self, FigureChart, Series, Unit},
     context::{BASE, ConsoleTheme, Role},
-    texts::{Language, Text},
+    lists::{self, ListView, Listing, Rows},
+    texts::{self, Language, Text},
 };
 
 fn each_page(mut check: impl FnMut(&str, Language, &str)) {
@@ -179,6 +181,116 @@ fn roles_without_the_right_get_no_links_to_users() {
             attributes(&html, "href").iter().any(|href| href.starts_with("/admin/console/users/"))
         };
         assert!(links(Role::Moderator) && !links(Role::ReadOnly), "{page}");
+    }
+}
+
+#[test]
+fn a_list_is_loading_failed_empty_or_has_rows() {
+    let cx = sample::context(Language::English, ConsoleTheme::System, Some(Role::Owner), "/admin/console/orders");
+    let view = ListView {
+        id: "rows",
+        caption: Text::Orders,
+        empty: Text::NoMessages,
+        href: "/admin/console/orders?state=paid".to_owned(),
+        bulk: None,
+        export: Some("/admin/console/orders/export".to_owned()),
+    };
+    let shown = |listing: &Listing<&str>| {
+        lists::list(&cx, &view, &[lists::text(Text::Id)], listing, |row| vec![maud::html! { (row) }]).into_string()
+    };
+    let loading = shown(&Listing::Loading { href: "/admin/console/orders?late".to_owned() });
+    assert!(
+        loading.contains("hx-trigger=\"load\"") && loading.contains("href=\"/admin/console/orders?late\""),
+        "{loading}"
+    );
+    let failed = shown(&Listing::Failed { code: "storage_failed".to_owned(), request_id: "req-7".to_owned() });
+    for part in ["role=\"alert\"", "storage_failed", "req-7", "href=\"/admin/console/orders?state=paid\""] {
+        assert!(failed.contains(part), "{part}: {failed}");
+    }
+    let empty = shown(&Listing::Rows(Rows::all(Vec::new())));
+    assert!(empty.contains("class=\"empty\"") && !empty.contains("<table") && !empty.contains("export"), "{empty}");
+    let next = Some("2".to_owned());
+    let rows = shown(&Listing::Rows(Rows { next, ..Rows::all(vec!["first"]) }));
+    assert!(rows.contains("first") && rows.contains("cursor=2") && rows.contains("orders/export"), "{rows}");
+}
+
+#[test]
+fn a_chart_without_values_says_so_and_keeps_its_table() {
+    let cx = sample::context(Language::English, ConsoleTheme::System, Some(Role::Owner), "/admin/console/growth");
+    let draw = |value| {
+        let series = vec![Series { name: "users".to_owned(), values: vec![value, None] }];
+        let labels = vec!["2026-01-01".to_owned(), "2026-01-02".to_owned()];
+        let chart = FigureChart {
+            id: "users",
+            title: Text::UsersByDay,
+            unit: Unit::Count,
+            label: Text::Time,
+            labels,
+            series,
+            has_bars: false,
+        };
+        chart::chart(&cx, &chart).into_string()
+    };
+    for blank in [None, Some(0)] {
+        let shown = draw(blank);
+        assert!(shown.contains("class=\"empty\"") && !shown.contains("data-chart"), "{shown}");
+        assert!(shown.contains("2026-01-02"), "{shown}");
+    }
+    assert!(draw(Some(3)).contains("data-chart"));
+}
+
+#[test]
+fn alerts_are_explained_in_the_language_of_the_page() {
+    let detail = "Only 3 % (9364 MiB) of the disk of the data directory are free. Free some space.";
+    assert_eq!(texts::alert_detail(Language::English, "disk_low", detail), detail);
+    let details = [
+        ("disk_low", detail, "只剩 3 %（9364 MiB）"),
+        ("payments_in_review", "4 payments need a decision; see `yarrow payments list --state review`.", "有 4 笔付款"),
+        (
+            "ledger_mismatch",
+            "The ledger has 1 discrepancy, and 2 accounts are suspended. Run `yarrow ledger verify`.",
+            "1 处不一致，2 个账户",
+        ),
+        (
+            "payment_mismatch",
+            "Payments, ledger and bills have 3 differences. Run `yarrow payments report` and `yarrow payments bill`.",
+            "有 3 处差异",
+        ),
+        (
+            "backup_old",
+            "The last backup failed (storage_full). The last successful backup: never.",
+            "（storage_full）。上次成功：从未",
+        ),
+        ("backup_old", "Backups are overdue. The last one: 2026-01-01T00:00:00Z.", "上次备份：2026-01-01T00:00:00Z"),
+        (
+            "code_budget",
+            "2500 of at most 5000 verification codes were sent in the last 24 hours.",
+            "已发送 2500 条验证码，上限 5000",
+        ),
+        (
+            "certificate_expiring",
+            "The TLS certificate expires at 2026-01-01T00:00:00Z. Run `yarrow doctor`.",
+            "2026-01-01T00:00:00Z 到期",
+        ),
+        (
+            "provider_down:sms",
+            "Calls to the sms provider are paused because several failed in a row.",
+            "对短信服务的调用已暂停",
+        ),
+        (
+            "provider_down:sms",
+            "The sms provider rejects all calls (isv.KEY). Check its account and its settings.",
+            "拒绝所有调用（isv.KEY）",
+        ),
+        (
+            "database_damaged",
+            "The database is damaged (a request met it). The newest sound backup is of x.",
+            "数据库已损坏（a request met it）",
+        ),
+    ];
+    for (rule, detail, expected) in details {
+        let shown = texts::alert_detail(Language::Chinese, rule, detail);
+        assert!(shown.contains(expected), "{rule}: {shown}");
     }
 }
 
