@@ -57,6 +57,7 @@ impl Area {
 }
 
 /// An endpoint of the route table.
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of an endpoint")]
 pub struct Endpoint {
     /// Position in the route table.
     pub index: usize,

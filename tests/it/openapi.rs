@@ -243,7 +243,7 @@ fn enumerations_list_their_values() {
         ("Session", "method", 5),
         ("InterpretationRecord", "status", 5),
         ("ShownViolation", "contentType", 4),
-        ("PointEntry", "kind", 18),
+        ("PointEntry", "kind", 19),
         ("Preferences", "locale", 2),
         ("Preferences", "dayStart", 2),
         ("TextSelection", "rule", 7),

@@ -11,7 +11,7 @@ use std::{collections::HashMap, io::BufRead};
 
 use serde_json::json;
 
-use self::rows::{BalanceRow, ImportRow, RowParser, UserRow};
+use self::rows::{ImportRow, ImportedBalance, ImportedUser, RowParser};
 use crate::{
     core::Core,
     domain::{
@@ -307,7 +307,7 @@ fn check_in(tx: &Read<'_>, source: &str, row: &ImportRow) -> Result<Outcome> {
     })
 }
 
-fn import_user_in(tx: &Write<'_>, source: &str, row: &UserRow) -> Result<Outcome> {
+fn import_user_in(tx: &Write<'_>, source: &str, row: &ImportedUser) -> Result<Outcome> {
     let (user, outcome) = match target_in(tx, source, row)? {
         Target::Known => return Ok(Outcome::Known),
         Target::Invalid(fault) => return Ok(Outcome::Invalid(fault)),
@@ -322,7 +322,7 @@ fn import_user_in(tx: &Write<'_>, source: &str, row: &UserRow) -> Result<Outcome
 }
 
 /// Finds the account of a row: that of an earlier import, or else that of an address.
-fn target_in(tx: &Read<'_>, source: &str, row: &UserRow) -> Result<Target> {
+fn target_in(tx: &Read<'_>, source: &str, row: &ImportedUser) -> Result<Target> {
     if find_user_in(tx, source, &row.external_id)?.is_some() {
         return Ok(Target::Known);
     }
@@ -357,7 +357,7 @@ fn external_id_in(tx: &Read<'_>, source: &str, user: UserId) -> Result<Option<St
     tx.first(sql, (user.0, source), |row| row.get(0))
 }
 
-fn post_in(tx: &Write<'_>, source: &str, user: UserId, row: &BalanceRow) -> Result<Outcome> {
+fn post_in(tx: &Write<'_>, source: &str, user: UserId, row: &ImportedBalance) -> Result<Outcome> {
     let postings = missing_postings_in(tx, source, user, &row.amounts())?;
     if postings.is_empty() {
         return Ok(Outcome::Known);

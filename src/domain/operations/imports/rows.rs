@@ -21,18 +21,18 @@ const MAX_EXTERNAL_ID: usize = 128;
 
 /// A valid row.
 pub enum ImportRow {
-    User(Box<UserRow>),
-    Balances(BalanceRow),
-    Record(Box<RecordRow>),
+    User(Box<ImportedUser>),
+    Balances(ImportedBalance),
+    Record(Box<ImportedRecord>),
 }
 
-pub struct UserRow {
+pub struct ImportedUser {
     pub line: u64,
     pub external_id: String,
     pub user: NewUser,
 }
 
-pub struct BalanceRow {
+pub struct ImportedBalance {
     pub line: u64,
     /// The id in the former backend.
     pub user: String,
@@ -40,7 +40,7 @@ pub struct BalanceRow {
     pub points: i64,
 }
 
-pub struct RecordRow {
+pub struct ImportedRecord {
     pub line: u64,
     /// The id in the former backend.
     pub user: String,
@@ -71,7 +71,7 @@ impl ImportRow {
     }
 }
 
-impl BalanceRow {
+impl ImportedBalance {
     pub fn amounts(&self) -> [(Asset, i64); 2] {
         [(Asset::Coin, self.coins), (Asset::Point, self.points)]
     }
@@ -104,7 +104,7 @@ impl<'core> RowParser<'core> {
         }
     }
 
-    fn user(&self, columns: &mut Columns) -> Option<UserRow> {
+    fn user(&self, columns: &mut Columns) -> Option<ImportedUser> {
         let limits = &self.core.config.limits;
         let external_id = columns.required("id", external_id);
         let phone_number = columns.optional("phoneNumber", |text| PhoneNumber::parse(text, &self.core.phone_rules));
@@ -127,10 +127,10 @@ impl<'core> RowParser<'core> {
             signature: signature.unwrap_or_default(),
             created_at: created_at.unwrap_or(self.now),
         };
-        Some(UserRow { line: columns.row.line, external_id: external_id?, user })
+        Some(ImportedUser { line: columns.row.line, external_id: external_id?, user })
     }
 
-    fn record(&self, columns: &mut Columns) -> Option<RecordRow> {
+    fn record(&self, columns: &mut Columns) -> Option<ImportedRecord> {
         let limits = &self.core.config.limits;
         let user = columns.required("userId", external_id);
         let record_id = columns.required("localRecordId", |text| clean_as_sent(text, limits.label as usize));
@@ -149,7 +149,7 @@ impl<'core> RowParser<'core> {
             client_timestamp: timestamp,
         };
         let created_at = created_at.unwrap_or(self.now);
-        Some(RecordRow { line: columns.row.line, user: user?, draft, created_at })
+        Some(ImportedRecord { line: columns.row.line, user: user?, draft, created_at })
     }
 
     /// Reads a time in any spelling. Without an offset it is in the zone of the service.
@@ -162,12 +162,12 @@ impl<'core> RowParser<'core> {
     }
 }
 
-fn balances(columns: &mut Columns) -> Option<BalanceRow> {
+fn balances(columns: &mut Columns) -> Option<ImportedBalance> {
     let user = columns.required("id", external_id);
     let coins = columns.optional("coins", parse_amount);
     let points = columns.optional("points", parse_amount);
     let (coins, points) = (coins.unwrap_or_default(), points.unwrap_or_default());
-    Some(BalanceRow { line: columns.row.line, user: user?, coins, points })
+    Some(ImportedBalance { line: columns.row.line, user: user?, coins, points })
 }
 
 /// The columns of a row, with the faults found so far.

@@ -221,7 +221,7 @@ fn a_chart_without_values_says_so_and_keeps_its_table() {
         let series = vec![Series { name: "users".to_owned(), values: vec![value, None] }];
         let labels = vec!["2026-01-01".to_owned(), "2026-01-02".to_owned()];
         let chart = FigureChart {
-            id: "users",
+            id: "users".into(),
             title: Text::UsersByDay,
             unit: Unit::Count,
             label: Text::Time,
