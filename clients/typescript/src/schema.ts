@@ -89,6 +89,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/account/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adds an identity at another service. Requires a recent sign-in and a proof of the identity.
+         * @description Requires the token of the user.
+         */
+        post: operations["postApiV1AccountIdentities"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/identities/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Removes an identity while another way to sign in remains. Signs out other devices.
+         * @description Requires the token of the user.
+         */
+        delete: operations["deleteApiV1AccountIdentitiesProvider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchanges a proof of identity for a token. Creates the account if needed.
+         * @description No token required. An invalid one counts as none.
+         */
+        post: operations["postApiV1AuthIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/login": {
         parameters: {
             query?: never;
@@ -763,6 +823,46 @@ export interface paths {
          * @description Requires the token of the user.
          */
         post: operations["postApiV1SessionsIdInterpretation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchanges a proof of identity by Apple, Google, WeChat or the carrier for a token.
+         * @description No token required. An invalid one counts as none.
+         */
+        post: operations["postAuthIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/identity/apple/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Receives a notification of Apple about an identity, such as a revoked consent.
+         * @description No token required. An invalid one counts as none.
+         */
+        post: operations["postAuthIdentityAppleEvents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1861,6 +1961,8 @@ export interface components {
             gender: components["schemas"]["Gender"];
             /** @example 10001 */
             id: string;
+            /** @description The identities at other services with which the user can sign in. */
+            identities: components["schemas"]["LinkedIdentity"][];
             /** @example 青山 */
             nickname: string;
             /** @example 13800138000 */
@@ -3354,6 +3456,17 @@ export interface components {
              */
             total: number;
         };
+        /** @description The response to a notification whose effect is stored. */
+        IdentityEventReceived: {
+            /** @example true */
+            received: boolean;
+        };
+        /**
+         * @description A service at which users have an identity.
+         * @example apple
+         * @enum {string}
+         */
+        IdentityProvider: "apple" | "google" | "wechat";
         /** @description The present state of the inbox and the balances. */
         InboxState: {
             balances: components["schemas"]["Balances"];
@@ -3602,6 +3715,20 @@ export interface components {
             plain: string;
             /** @description The text of the line (爻辞). */
             text: components["schemas"]["ClassicalText"];
+        };
+        /** @description An identity at another service with which the caller can sign in. */
+        LinkedIdentity: {
+            /**
+             * Format: date-time
+             * @example 2026-01-05T09:00:00.000Z
+             */
+            lastUsedAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-02T03:04:05.678Z
+             */
+            linkedAt: string;
+            provider: components["schemas"]["IdentityProvider"];
         };
         /**
          * @description A language.
@@ -3975,7 +4102,7 @@ export interface components {
              * @example invalid_parameters
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "storage_full" | "storage_failed" | "internal";
+            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "internal";
             /**
              * @description The token with which to repeat a request that needs confirmation.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -4532,8 +4659,11 @@ export interface components {
             expiresAt: string;
             /** @description True if this sign-in created the account. */
             isNewUser: boolean;
-            /** @example 13800138000 */
-            phoneNumber: string;
+            /**
+             * @description Null for a user without one, who signed in with an identity.
+             * @example 13800138000
+             */
+            phoneNumber: string | null;
             /**
              * @description The token for later requests, as `Authorization: Bearer <token>`.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -4741,6 +4871,13 @@ export interface operations {
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
+                     *       "identities": [
+                     *         {
+                     *           "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *           "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *           "provider": "apple"
+                     *         }
+                     *       ],
                      *       "nickname": "青山",
                      *       "phoneNumber": "13800138000",
                      *       "points": 100,
@@ -4826,6 +4963,13 @@ export interface operations {
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
+                     *       "identities": [
+                     *         {
+                     *           "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *           "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *           "provider": "apple"
+                     *         }
+                     *       ],
                      *       "nickname": "青山",
                      *       "phoneNumber": "13800138000",
                      *       "points": 100,
@@ -4887,6 +5031,13 @@ export interface operations {
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
+                     *       "identities": [
+                     *         {
+                     *           "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *           "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *           "provider": "apple"
+                     *         }
+                     *       ],
                      *       "nickname": "青山",
                      *       "phoneNumber": "13800138000",
                      *       "points": 100,
@@ -4926,6 +5077,206 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                };
+            };
+        };
+    };
+    postApiV1AccountIdentities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "idToken": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+                 *       "provider": "apple"
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The token of the SDK for number authentication, for `phone`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    accessToken?: string;
+                    /**
+                     * @description The code that WeChat gave to the app, for `wechat`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    code?: string;
+                    /**
+                     * @description The identity token, for `apple` and `google`. Each is good for one request.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    idToken?: string;
+                    /**
+                     * @description The nonce that the app chose for the identity token; for Apple the original, not its hash. Required if the token has one.
+                     * @example n-0S6_WzA2Mj
+                     */
+                    nonce?: string;
+                    /**
+                     * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
+                     * @example apple
+                     * @enum {string}
+                     */
+                    provider: "apple" | "google" | "wechat" | "phone";
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "birthday": "1990-05-17",
+                     *       "coins": 0,
+                     *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "email": "li.ming@example.com",
+                     *       "gender": "female",
+                     *       "id": "10001",
+                     *       "identities": [
+                     *         {
+                     *           "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *           "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *           "provider": "apple"
+                     *         }
+                     *       ],
+                     *       "nickname": "青山",
+                     *       "phoneNumber": "13800138000",
+                     *       "points": 100,
+                     *       "signature": "心静则明"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+        };
+    };
+    deleteApiV1AccountIdentitiesProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The provider of the identity. */
+                provider: "apple" | "google" | "wechat";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    postApiV1AuthIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "idToken": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+                 *       "provider": "apple"
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The token of the SDK for number authentication, for `phone`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    accessToken?: string;
+                    /**
+                     * @description The code that WeChat gave to the app, for `wechat`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    code?: string;
+                    /**
+                     * @description Name of the device. Derived from the `User-Agent` if absent.
+                     * @example Ming's phone
+                     */
+                    device?: string;
+                    /**
+                     * @description The identity token, for `apple` and `google`. Each is good for one request.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    idToken?: string;
+                    /**
+                     * @description Another user's invite code, redeemed with the sign-in. An invalid one does not fail the sign-in: see `invite` in the response.
+                     * @example 7KQ4M2XD
+                     */
+                    inviteCode?: string;
+                    /**
+                     * @description The nonce that the app chose for the identity token; for Apple the original, not its hash. Required if the token has one.
+                     * @example n-0S6_WzA2Mj
+                     */
+                    nonce?: string;
+                    /**
+                     * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
+                     * @example apple
+                     * @enum {string}
+                     */
+                    provider: "apple" | "google" | "wechat" | "phone";
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "expiresAt": "2026-02-01T00:00:00.000Z",
+                     *       "invite": {
+                     *         "pointsGranted": 20,
+                     *         "redeemed": true,
+                     *         "refusal": null
+                     *       },
+                     *       "isNewUser": true,
+                     *       "pointsGranted": 100,
+                     *       "pointsRestored": 0,
+                     *       "restored": false,
+                     *       "token": "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs",
+                     *       "user": {
+                     *         "birthday": "1990-05-17",
+                     *         "coins": 0,
+                     *         "createdAt": "2026-01-02T03:04:05.678Z",
+                     *         "email": "li.ming@example.com",
+                     *         "gender": "female",
+                     *         "id": "10001",
+                     *         "identities": [
+                     *           {
+                     *             "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *             "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *             "provider": "apple"
+                     *           }
+                     *         ],
+                     *         "nickname": "青山",
+                     *         "phoneNumber": "13800138000",
+                     *         "points": 100,
+                     *         "signature": "心静则明"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SignedInByEmail"];
                 };
             };
         };
@@ -4997,6 +5348,13 @@ export interface operations {
                      *         "email": "li.ming@example.com",
                      *         "gender": "female",
                      *         "id": "10001",
+                     *         "identities": [
+                     *           {
+                     *             "lastUsedAt": "2026-01-05T09:00:00.000Z",
+                     *             "linkedAt": "2026-01-02T03:04:05.678Z",
+                     *             "provider": "apple"
+                     *           }
+                     *         ],
                      *         "nickname": "青山",
                      *         "phoneNumber": "13800138000",
                      *         "points": 100,
@@ -9211,6 +9569,112 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Interpretation"];
                     "text/event-stream": unknown;
+                };
+            };
+        };
+    };
+    postAuthIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "idToken": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+                 *       "provider": "apple"
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The token of the SDK for number authentication, for `phone`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    accessToken?: string;
+                    /**
+                     * @description The code that WeChat gave to the app, for `wechat`.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    code?: string;
+                    /**
+                     * @description The identity token, for `apple` and `google`. Each is good for one request.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    idToken?: string;
+                    /**
+                     * @description The nonce that the app chose for the identity token; for Apple the original, not its hash. Required if the token has one.
+                     * @example n-0S6_WzA2Mj
+                     */
+                    nonce?: string;
+                    /**
+                     * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
+                     * @example apple
+                     * @enum {string}
+                     */
+                    provider: "apple" | "google" | "wechat" | "phone";
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "expiresAt": "2026-02-01T00:00:00.000Z",
+                     *       "isNewUser": true,
+                     *       "phoneNumber": "13800138000",
+                     *       "token": "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs",
+                     *       "userId": "10001"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SignedIn"];
+                };
+            };
+        };
+    };
+    postAuthIdentityAppleEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "payload": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The notification that Apple signed.
+                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
+                     */
+                    payload: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "received": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["IdentityEventReceived"];
                 };
             };
         };
