@@ -311,6 +311,8 @@ fn translated(schema: &str) -> String {
             .replace(" integer", " bigint")
             .replace(" blob", " bytea")
             .replace(" text", " text collate \"C\"")
+            // A column of this name.
+            .replace(" text collate \"C\" text", " text text")
             .replace(" real", " double precision")
             .replace("lines not glob '*[^6-9]*'", "lines ~ '^[6-9]*$'");
         translated += &statement;

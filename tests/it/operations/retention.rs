@@ -63,6 +63,14 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
          values ('user:1', 'POST /', hex(randomblob(8)), x'00', 200, x'', NOW - AGE)",
         "idempotency_keys",
     ),
+    (
+        "deletions",
+        12,
+        // A little longer, because a client may still be reading.
+        "insert into deletions (user_id, number, kind, subject, deleted_at) \
+         values (USER, abs(random()) % 1000000000, 'session', 'aged', NOW - AGE - 60000)",
+        "deletions where subject = 'aged'",
+    ),
 ];
 
 #[test]

@@ -56,7 +56,9 @@ pub fn history(purchases: &Purchases, number: &str) -> Result<Vec<BuyerPurchase>
     let (environment, id) = match records::find(&purchases.core, number) {
         Ok(purchase) if purchase.key.store == PurchaseStore::Apple => (purchase.key.environment, purchase.key.id),
         Ok(_) => return Err(Error::new(Code::NotFound).detail("Google Play does not tell the purchases of a buyer.")),
-        Err(error) if error.code == Code::NotFound => (PurchaseEnvironment::Production, number.to_owned()),
+        Err(error) if error.code == Code::NotFound && purchases.apple.is_some() => {
+            (PurchaseEnvironment::Production, number.to_owned())
+        }
         Err(error) => return Err(error),
     };
     let mut found = apple::query_history(purchases, environment, &id)?;
