@@ -227,7 +227,7 @@ const LINES: &[(&str, i32)] = &[
     ("purchases list --user USER --state credited", 0),
     ("purchases list --state lost", 2),
     ("purchases show 1", 4),
-    ("purchases history 1", 1),
+    ("purchases history 1", 4),
     ("purchases query 1", 4),
     ("payments list", 0),
     ("payments list --user USER --state credited", 0),

@@ -143,32 +143,6 @@ fn active_users_are_counted_once_a_period_and_cleared_with_the_account() {
 }
 
 #[test]
-fn users_of_a_month_are_counted_once_although_the_network_log_is_shorter() {
-    let server = Setup::default().with_fast_jobs().with("RETENTION_ACCESS_LOG", "1 day").start();
-    let user = server.sign_in("13800138000");
-    expect_sum(&server, "name = 'active_users' and key = 'month'", 1);
-    // The user was active on the first of the month, and somebody in the last months.
-    let today: String = server.value("select max(day) from active_users");
-    let first = format!("{}-01", &today[..7]);
-    server.edit(&format!(
-        "insert into active_users (block, day, bits) select block, '{first}', bits from active_users where true \
-         on conflict (block, day) do nothing"
-    ));
-    server
-        .edit("insert into active_users (block, day, bits) select block, '2020-01-01', bits from active_users limit 1");
-    server.edit(&format!("delete from active_users where day = '{today}' and day <> '{first}'"));
-    eventually("old days are deleted", || {
-        server.value::<i64>("select count(*) from active_users where day = '2020-01-01'") == 0
-    });
-    server.get("/user/profile").by(&user).send().expect(200);
-    eventually("today is recorded again", || {
-        server.value::<i64>(&format!("select count(*) from active_users where day in ('{today}', '{first}')"))
-            == if today == first { 1 } else { 2 }
-    });
-    expect_sum(&server, "name = 'active_users' and key = 'month'", 1);
-}
-
-#[test]
 fn retention_is_the_share_of_a_week_of_registrations_that_came_back() {
     let server = Setup::default().with_fast_jobs().start();
     let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
