@@ -14,7 +14,11 @@ use ring::{digest, hmac};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{FailureKind, ProviderWords, clean_code, percent};
+use super::{
+    Failure, FailureKind, ProviderWords, clean_code,
+    client::{BaseUrl, Client, HttpResponse, Post},
+    percent,
+};
 use crate::types::hex;
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
@@ -90,6 +94,24 @@ pub fn sign(call: &Acs3Request<'_>, credentials: &Credentials) -> SignedCall {
     // Without it some products respond in XML.
     headers.push(("accept", "application/json".to_owned()));
     SignedCall { query, headers }
+}
+
+/// Signs a call and sends it to an endpoint.
+///
+/// # Errors
+/// Those of the client.
+pub fn send(
+    client: &Client,
+    endpoint: &BaseUrl,
+    call: &Acs3Request<'_>,
+    credentials: &Credentials,
+    total: Option<Duration>,
+) -> Result<HttpResponse, Failure> {
+    let signed = sign(call, credentials);
+    let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let separator = if signed.query.is_empty() { "" } else { "?" };
+    let url = format!("{}/{separator}{}", endpoint.base(), signed.query);
+    client.post(&Post { url: &url, headers: &headers, body: call.body, total, is_unstreamed: false })
 }
 
 /// Encodes parameters as the signature requires: sorted by name, with every character percent-encoded except letters,

@@ -26,6 +26,8 @@ pub(super) struct JwkCache {
     provider: &'static str,
     url: String,
     state: Mutex<JwkState>,
+    /// Held while keys are fetched, so that callers which need the same keys wait for them.
+    fetching: Mutex<()>,
 }
 
 /// Modulus and exponent by key id.
@@ -102,7 +104,7 @@ enum Audience {
 
 impl JwkCache {
     pub(super) fn new(provider: &'static str, url: &str) -> Self {
-        Self { provider, url: url.to_owned(), state: Mutex::default() }
+        Self { provider, url: url.to_owned(), state: Mutex::default(), fetching: Mutex::default() }
     }
 
     /// Returns true if the keys are missing or have expired.
@@ -115,9 +117,10 @@ impl JwkCache {
         lock_unpoisoned(&self.state).keys.is_empty()
     }
 
-    /// Fetches the keys, unless that was done within five minutes or failed within seconds. Returns true if they were
-    /// fetched.
+    /// Fetches the keys, unless that was done within five minutes or failed within seconds. Waits while another caller
+    /// fetches them. Returns true if this call fetched them.
     pub(super) fn refresh(&self, client: &Client, now: i64) -> Result<bool, Failure> {
+        let _fetching = lock_unpoisoned(&self.fetching);
         {
             let mut state = lock_unpoisoned(&self.state);
             if state.next_try_at.is_some_and(|next_try_at| now < next_try_at) {

@@ -3,14 +3,13 @@
 //! A token is verified with the provider's published keys, without a call for each sign-in. The surprise: Apple signs
 //! its notifications with the same key, issuer and audience, so a token with events never proves an identity.
 
-use std::{sync::Mutex, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{ProofFault, rejected};
 use crate::{
-    concurrency::lock::lock_unpoisoned,
     providers::{
         Failure, FailureKind, WallClock,
         client::{Client, Limits},
@@ -44,8 +43,6 @@ pub struct IdTokenVerifier {
     keys: JwkCache,
     client: Client,
     clock: WallClock,
-    /// Held while keys are fetched, so that sign-ins which need the same keys wait for them.
-    fetching: Mutex<()>,
 }
 
 /// The person whom a token proves.
@@ -108,7 +105,7 @@ impl IdTokenVerifier {
     pub fn new(settings: IdTokenSettings, clock: WallClock) -> Self {
         let keys = JwkCache::new(settings.provider, &settings.keys_url);
         let client = Client::new(settings.provider, Limits::for_whole_calls(CONNECT, settings.timeout, true));
-        Self { settings, keys, client, clock, fetching: Mutex::default() }
+        Self { settings, keys, client, clock }
     }
 
     /// Verifies a token. Blocks if keys must be fetched.
@@ -174,10 +171,7 @@ impl IdTokenVerifier {
             Ok(claims) if !self.keys.is_stale(now) => return Ok(claims),
             _ => {}
         }
-        let fetched = {
-            let _fetching = lock_unpoisoned(&self.fetching);
-            self.keys.refresh(&self.client, now)
-        };
+        let fetched = self.keys.refresh(&self.client, now);
         match (verify(), fetched) {
             (Ok(claims), _) => Ok(claims),
             (Err(TokenFault::UnknownKey), Err(failure)) => Err(failure.into()),

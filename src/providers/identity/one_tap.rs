@@ -12,7 +12,7 @@ use super::{ProofFault, rejected};
 use crate::providers::{
     Failure, FailureKind, WallClock,
     acs3::{self, Credentials, ErrorBody},
-    client::{BaseUrl, Client, HttpResponse, Limits, Post},
+    client::{BaseUrl, Client, HttpResponse, Limits},
     nonce::random_hex,
 };
 
@@ -76,10 +76,7 @@ impl OneTap {
             content_type: None,
             body: b"",
         };
-        let signed = acs3::sign(&call, &self.credentials);
-        let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let url = format!("{}/?{}", endpoint.base(), signed.query);
-        read(self.client.post(&Post { url: &url, headers: &headers, body: b"", total: None, is_unstreamed: false })?)
+        read(acs3::send(&self.client, &endpoint, &call, &self.credentials, None)?)
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{ModerationResult, RiskLabel, Scene, TextModerator};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
-use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
+use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, WallClock, clean_code};
 
@@ -145,12 +145,7 @@ impl AliyunModerator {
             content_type: Some(FORM),
             body: body.as_bytes(),
         };
-        let signed = acs3::sign(&call, &self.credentials);
-        let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let url = format!("{}/", endpoint.base());
-        let post =
-            Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total), is_unstreamed: false };
-        self.parse_response(self.client.post(&post)?)
+        self.parse_response(acs3::send(&self.client, &endpoint, &call, &self.credentials, Some(total))?)
     }
 
     fn parse_response(&self, answer: HttpResponse) -> Result<ModerationResult, Failure> {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{CodeMessage, DeliveryReceipt, DeliveryStatus, SentMessage, SmsSender};
 use crate::providers::acs3::{self, Credentials, ErrorBody};
-use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits, Post};
+use crate::providers::client::{BaseUrl, Client, HttpResponse, Limits};
 use crate::providers::nonce::{random_bytes, random_hex};
 use crate::providers::shanghai_time::{shanghai_day, shanghai_milliseconds};
 use crate::providers::{Failure, FailureKind, MessageReceipt, WallClock, clean_code};
@@ -136,16 +136,7 @@ impl AliyunSms {
             content_type: None,
             body: b"",
         };
-        let signed = acs3::sign(&call, &self.credentials);
-        let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let url = format!("{}/?{}", endpoint.base(), signed.query);
-        judge(self.client.post(&Post {
-            url: &url,
-            headers: &headers,
-            body: b"",
-            total: Some(total),
-            is_unstreamed: false,
-        })?)
+        judge(acs3::send(&self.client, &endpoint, &call, &self.credentials, Some(total))?)
     }
 
     /// Returns the delay before the single retry; `None` if the call must not be retried.

@@ -6,7 +6,6 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    concurrency::lock::lock_unpoisoned,
     config::PaymentGoogleConfig,
     domain::money::purchases::{
         PurchaseReceipt, Purchases, ReadSchedule, accounts,
@@ -82,16 +81,12 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
         is_unknown || store.push.has_stale_keys(now)
     };
     if needs_keys(&read) {
-        // Others that wait for the same keys read again, because a fetch is made once in some minutes.
-        let _fetching = lock_unpoisoned(&purchases.key_fetch);
-        read = read_push();
-        if needs_keys(&read) {
-            match store.refresh_keys() {
-                Ok(true) => read = read_push(),
-                Err(failure) if read.is_err() => return Err(failure.into()),
-                // Expired keys stay in use while Google cannot be reached.
-                Ok(false) | Err(_) => {}
-            }
+        match store.refresh_keys() {
+            // Perhaps another notification fetched them meanwhile.
+            Ok(_) => read = read_push(),
+            Err(failure) if read.is_err() => return Err(failure.into()),
+            // Expired keys stay in use while Google cannot be reached.
+            Err(_) => {}
         }
     }
     let notification = match read {

@@ -19,10 +19,7 @@ pub mod report;
 pub mod retention;
 mod testers;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
@@ -54,8 +51,6 @@ pub struct Purchases {
     breaker: Arc<CircuitBreaker>,
     /// Permits for calls that users wait for.
     calls: Semaphore,
-    /// Held while Google's keys are fetched.
-    key_fetch: Mutex<()>,
 }
 
 /// A purchase as its user sees it, with the balance after it.
@@ -81,14 +76,7 @@ impl Purchases {
         let (Ok(apple), Ok(google)) = (apple, google) else { return Err(configuration_error(&faults)) };
         let calls = Semaphore::new(core.config.payment.max_concurrent_calls);
         let breaker = Arc::new(CircuitBreaker::with_defaults("google play"));
-        Ok(Self {
-            core,
-            apple: apple.map(Arc::new),
-            google: google.map(Arc::new),
-            breaker,
-            calls,
-            key_fetch: Mutex::default(),
-        })
+        Ok(Self { core, apple: apple.map(Arc::new), google: google.map(Arc::new), breaker, calls })
     }
 
     /// Returns the App Store.

@@ -18,7 +18,7 @@ pub struct GooglePurchase {
     purchase_time_millis: Option<String>,
     #[serde(default = "one")]
     pub quantity: u32,
-    /// What is left of the quantity after refunds of parts.
+    /// The quantity that is left after refunds of parts.
     pub refundable_quantity: Option<u32>,
     purchase_type: Option<i64>,
     /// The account token that the app passed to the store.
