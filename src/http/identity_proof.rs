@@ -23,7 +23,7 @@ const LONGEST_PROOF: usize = 3500;
 const LONGEST_NONCE: usize = 256;
 
 named_enum! {
-    /// What proves the identity.
+    /// The kind of proof of identity.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProofKind {
         Apple = "apple",

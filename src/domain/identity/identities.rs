@@ -7,10 +7,7 @@
 use serde_json::json;
 
 use crate::{
-    domain::{
-        Each,
-        identity::users::{self, User},
-    },
+    domain::{Each, identity::users},
     error::{Code, Error, Result},
     store::{Read, Row, Write},
     types::{Timestamp, UserId, named_enum},
@@ -129,15 +126,14 @@ pub fn replace_subject_in(tx: &Write<'_>, old: &IdentityKey, new: &IdentityKey) 
 ///
 /// # Errors
 /// `not_found`; `last_identity` if the user could not sign in any more.
-pub fn unlink_in(tx: &Write<'_>, user: &User, provider: IdentityProvider) -> Result<()> {
-    let identities = of_user_in(tx, user.id)?;
-    if !identities.iter().any(|identity| identity.key.provider == provider) {
+pub fn unlink_in(tx: &Write<'_>, user: UserId, provider: IdentityProvider) -> Result<()> {
+    if !of_user_in(tx, user)?.iter().any(|identity| identity.key.provider == provider) {
         return Err(Code::NotFound.into());
     }
-    if identities.len() == 1 && user.addresses().next().is_none() {
+    if !has_other_sign_in_in(tx, user, provider)? {
         return Err(Code::LastIdentity.into());
     }
-    remove_in(tx, user.id, provider)
+    remove_in(tx, user, provider)
 }
 
 /// Removes an identity of a user, also the last way into the account.

@@ -1,4 +1,4 @@
-//! Proofs of identity: what an app gets from Apple, Google, WeChat or the carrier, and who it proves.
+//! Proofs of identity that apps get from Apple, Google, WeChat or the carrier.
 //!
 //! Each provider is off until it is configured. Proving blocks: keys are fetched and codes exchanged. A client that
 //! sends many invalid proofs is limited like one that sends wrong codes.
@@ -65,7 +65,7 @@ pub enum IdentityProof {
     },
 }
 
-/// Who a proof proves.
+/// The person or phone number that a proof names.
 #[derive(Clone, Debug)]
 pub enum Proved {
     Identity(ProvedIdentity),
@@ -120,8 +120,12 @@ impl IdentityProviders {
         core.store.read(|tx| codes::require_attempt_in(tx, &core.config.auth, &client))?;
         let _permit = self.checks.acquire(client.own.clone())?;
         let proved = match proof {
-            IdentityProof::Apple { token, nonce } => self.signed(IdentityProvider::Apple, token, nonce.as_deref()),
-            IdentityProof::Google { token, nonce } => self.signed(IdentityProvider::Google, token, nonce.as_deref()),
+            IdentityProof::Apple { token, nonce } => {
+                signed(self.apple.as_ref(), IdentityProvider::Apple, token, nonce.as_deref())
+            }
+            IdentityProof::Google { token, nonce } => {
+                signed(self.google.as_ref(), IdentityProvider::Google, token, nonce.as_deref())
+            }
             IdentityProof::Wechat { code } => self.wechat_person(code),
             IdentityProof::Phone { access_token } => self.phone_number(access_token),
         };
@@ -132,24 +136,6 @@ impl IdentityProviders {
             }
             proved => proved,
         }
-    }
-
-    fn signed(&self, provider: IdentityProvider, token: &Secret, nonce: Option<&str>) -> Result<Proved> {
-        let verifier = match provider {
-            IdentityProvider::Apple => self.apple.as_ref(),
-            _ => self.google.as_ref(),
-        };
-        let verifier = verifier.ok_or_else(|| not_configured(provider.name()))?;
-        let proved = verifier.verify(token.reveal(), nonce).map_err(|fault| error_of(provider.name(), fault))?;
-        Ok(Proved::Identity(ProvedIdentity {
-            key: IdentityKey { provider, subject: proved.subject },
-            former_key: None,
-            email: proved.email.and_then(|email| EmailAddress::parse(&email).ok()),
-            single_use: Some(SingleUse {
-                token_sha256: sha256(token.reveal()),
-                expires_at: Timestamp(proved.expires_at),
-            }),
-        }))
     }
 
     fn wechat_person(&self, code: &Secret) -> Result<Proved> {
@@ -172,6 +158,23 @@ impl IdentityProviders {
     }
 }
 
+/// Checks a signed token with the verifier of its provider, if that is configured.
+fn signed(
+    verifier: Option<&IdTokenVerifier>,
+    provider: IdentityProvider,
+    token: &Secret,
+    nonce: Option<&str>,
+) -> Result<Proved> {
+    let verifier = verifier.ok_or_else(|| not_configured(provider.name()))?;
+    let proved = verifier.verify(token.reveal(), nonce).map_err(|fault| error_of(provider.name(), fault))?;
+    Ok(Proved::Identity(ProvedIdentity {
+        key: IdentityKey { provider, subject: proved.subject },
+        former_key: None,
+        email: proved.email.and_then(|email| EmailAddress::parse(&email).ok()),
+        single_use: Some(SingleUse { token_sha256: sha256(token.reveal()), expires_at: Timestamp(proved.expires_at) }),
+    }))
+}
+
 pub(super) fn not_configured(provider: &str) -> Error {
     Error::new(Code::NotConfigured).detail(format!("The operator has not set `auth.{provider}`."))
 }
@@ -188,29 +191,32 @@ pub(super) fn error_of(provider: &'static str, fault: ProofFault) -> Error {
 }
 
 fn apple(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
-    let apple = &config.auth_apple;
     let settings = IdTokenSettings {
         provider: "apple",
         issuers: APPLE_ISSUERS,
-        audiences: apple.client_ids.clone(),
-        keys_url: apple.keys_url.clone(),
+        audiences: config.auth_apple.client_ids.clone(),
+        keys_url: config.auth_apple.keys_url.clone(),
         has_hashed_nonces: true,
         timeout: config.auth.identity_timeout,
     };
-    (!apple.client_ids.is_empty()).then(|| IdTokenVerifier::new(settings, clock))
+    verifier(settings, clock)
 }
 
 fn google(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
-    let google = &config.auth_google;
     let settings = IdTokenSettings {
         provider: "google",
         issuers: GOOGLE_ISSUERS,
-        audiences: google.client_ids.clone(),
-        keys_url: google.keys_url.clone(),
+        audiences: config.auth_google.client_ids.clone(),
+        keys_url: config.auth_google.keys_url.clone(),
         has_hashed_nonces: false,
         timeout: config.auth.identity_timeout,
     };
-    (!google.client_ids.is_empty()).then(|| IdTokenVerifier::new(settings, clock))
+    verifier(settings, clock)
+}
+
+/// Builds the verifier of a provider at which the operator has apps.
+fn verifier(settings: IdTokenSettings, clock: WallClock) -> Option<IdTokenVerifier> {
+    (!settings.audiences.is_empty()).then(|| IdTokenVerifier::new(settings, clock))
 }
 
 fn wechat(config: &Config) -> Option<WeChatSignIn> {

@@ -118,7 +118,7 @@ pub fn unlink_identity(core: &Core, user: UserId, token: Secret, provider: Ident
         tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
         // Kept for the identity, so that a new account with it earns nothing twice.
         InviteHistory::load_in(tx, &key, user)?.carry_over_in(tx, &key, user)?;
-        identities::unlink_in(tx, &users::find_in(tx, user)?, provider)?;
+        identities::unlink_in(tx, user, provider)?;
         tokens::revoke_others_in(tx, user, token.reveal())
     })
 }
