@@ -1,4 +1,4 @@
-//! `RateLimit-Policy` and `RateLimit`: the limits of an endpoint, and what is left of the one that the caller uses
+//! `RateLimit-Policy` and `RateLimit`: the limits of an endpoint, and the part that the caller has left of one of them
 //! (draft-ietf-httpapi-ratelimit-headers).
 
 use std::{fmt::Write, net::IpAddr, time::Duration};
@@ -15,7 +15,7 @@ use crate::{
         operations::admins,
     },
     error::{Error, RateLimit, Result},
-    store::sliding_window::WindowUse,
+    store::{Read, sliding_window::WindowUse},
     types::UserId,
 };
 
@@ -67,35 +67,19 @@ impl RateBudget {
         }
     }
 
-    /// Returns what is left to the caller. `None` if the caller must sign in first.
-    fn use_by(self, app: &App, holder: BudgetHolder) -> Result<Option<WindowUse>> {
-        let (config, client) = (&app.core.config, holder.client);
+    /// Returns the part that the caller has left. `None` if the caller must sign in first.
+    fn use_in(self, tx: &Read<'_>, config: &Config, holder: BudgetHolder) -> Result<Option<WindowUse>> {
         let calls = config.llm.calls_per_user_hour;
-        let of_user = |call| {
-            let used = |user| app.core.store.read(|tx| hourly_limit::use_in(tx, user, call, calls));
-            holder.user.map(used).transpose()
-        };
-        match self {
-            Self::Interpretations => of_user(LimitedCall::Interpretation),
-            Self::Chat => of_user(LimitedCall::Chat),
-            Self::Codes => {
-                let client = ClientNetworks::of(client);
-                app.core.store.read(|tx| codes::client_use_in(tx, &config.auth, &client)).map(Some)
-            }
-            Self::WrongCodes => {
-                let client = ClientNetworks::of(client);
-                app.core.store.read(|tx| codes::attempts_use_in(tx, &config.auth, &client)).map(Some)
-            }
-            Self::Feedback => {
-                let used = app.core.store.read(|tx| match holder.user {
-                    Some(user) => feedback::use_of_user_in(tx, user, &config.limits),
-                    None => feedback::use_of_client_in(tx, client, &config.limits),
-                });
-                used.map(Some)
-            }
-            Self::AdminSignIns => {
-                app.core.store.read(|tx| admins::attempts_use_in(tx, client, &config.admin)).map(Some)
-            }
+        let of_user = |call| holder.user.map(|user| hourly_limit::use_in(tx, user, call, calls)).transpose();
+        let networks = || ClientNetworks::of(holder.client);
+        match (self, holder.user) {
+            (Self::Interpretations, _) => of_user(LimitedCall::Interpretation),
+            (Self::Chat, _) => of_user(LimitedCall::Chat),
+            (Self::Codes, _) => codes::client_use_in(tx, &config.auth, &networks()).map(Some),
+            (Self::WrongCodes, _) => codes::attempts_use_in(tx, &config.auth, &networks()).map(Some),
+            (Self::Feedback, Some(user)) => feedback::use_of_user_in(tx, user, &config.limits).map(Some),
+            (Self::Feedback, None) => feedback::use_of_client_in(tx, holder.client, &config.limits).map(Some),
+            (Self::AdminSignIns, _) => admins::attempts_use_in(tx, holder.client, &config.admin).map(Some),
         }
     }
 
@@ -104,7 +88,7 @@ impl RateBudget {
         insert(headers, POLICY, &policies(&self.limits(&app.core.config, holder)));
         // An error tells about the limit that it is about.
         if !headers.contains_key(STATE)
-            && let Ok(Some(used)) = self.use_by(app, holder)
+            && let Ok(Some(used)) = app.core.store.read(|tx| self.use_in(tx, &app.core.config, holder))
         {
             insert(headers, STATE, &state(used.limit.name, used.remaining, used.frees_after));
         }

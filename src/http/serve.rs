@@ -235,6 +235,7 @@ impl Connection {
             tracing::debug!(%error, "a connection ended early");
         }
     }
+
     /// Serves a connection with HTTP/2 until it ends.
     async fn serve_http2<S>(self, stream: S, watcher: Watcher)
     where

@@ -36,6 +36,13 @@ const UNPAGED: u32 = 1000;
 /// An upper bound of the bytes of the record id and the client's time.
 const SHORT_FIELDS: u64 = 1024;
 
+/// The columns that [`record_of`] reads.
+macro_rules! record_columns {
+    () => {
+        "local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, updated_at"
+    };
+}
+
 /// A record as the client sends it.
 #[derive(Clone, Debug)]
 pub struct HistoryDraft<'text> {
@@ -136,9 +143,9 @@ impl HistoryDraft<'_> {
     }
 }
 
-/// The numbers of a user's newest record and last change.
+/// The numbers of a record: its place among the user's records, and that of its last change.
 #[derive(Clone, Copy)]
-struct Newest {
+struct RecordNumbers {
     sequence: i64,
     change: i64,
 }
@@ -206,9 +213,9 @@ fn save_in(
 }
 
 /// Returns the numbers of the user's next record and change.
-fn next_in(tx: &Read<'_>, user: UserId) -> Result<Newest> {
+fn next_in(tx: &Read<'_>, user: UserId) -> Result<RecordNumbers> {
     let last = newest_in(tx, user)?;
-    Ok(Newest { sequence: last.sequence + 1, change: deletions::next_change_in(tx, user, last.change)? })
+    Ok(RecordNumbers { sequence: last.sequence + 1, change: deletions::next_change_in(tx, user, last.change)? })
 }
 
 /// Inserts a record of a former backend as the user's newest. Returns false if a record with this id exists.
@@ -249,9 +256,12 @@ pub fn list(
     core.store.read(|tx| {
         let mut found = 0;
         let ended = tx.each_until(
-            "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-             updated_at from history where user_id = ?1 and deactivated_at is null \
-             and (question_type = ?2 or ?2 is null) order by sequence desc limit ?3 offset ?4",
+            concat!(
+                "select ",
+                record_columns!(),
+                " from history where user_id = ?1 and deactivated_at is null \
+                 and (question_type = ?2 or ?2 is null) order by sequence desc limit ?3 offset ?4"
+            ),
             (user.0, question_type, page.size, page.offset()),
             |row| {
                 found += 1;
@@ -277,9 +287,12 @@ pub struct ChangedRecords {
 pub fn list_changed_in(tx: &Read<'_>, user: UserId, change: i64, limit: u32, max_bytes: i64) -> Result<ChangedRecords> {
     let (mut page, mut bytes) = (ChangedRecords::default(), 0);
     let ended = tx.each_until(
-        "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-         updated_at, change, bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
-         order by change limit ?3",
+        concat!(
+            "select ",
+            record_columns!(),
+            ", change, bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
+             order by change limit ?3"
+        ),
         (user.0, change, limit),
         |row| {
             page.items.push(record_of(row)?.into_owned());
@@ -390,9 +403,9 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 
 /// Exports the user's records, including hidden ones.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
-    let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-                  updated_at, deactivated_at from history where user_id = ?1 order by sequence";
-    tx.each(hidden, [user.0], |row| {
+    let all =
+        concat!("select ", record_columns!(), ", deactivated_at from history where user_id = ?1 order by sequence");
+    tx.each(all, [user.0], |row| {
         let deactivated_at: Option<i64> = row.get(8)?;
         let HistoryRecord { draft, created_at, updated_at } = record_of(row)?;
         each(json!({
@@ -490,7 +503,7 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 fn insert_in(
     tx: &Write<'_>,
     user: UserId,
-    newest: Newest,
+    newest: RecordNumbers,
     draft: &HistoryDraft<'_>,
     created_at: Timestamp,
 ) -> Result<bool> {
@@ -505,12 +518,12 @@ fn insert_in(
 }
 
 /// Returns the numbers of the user's newest record and last change, or 0.
-fn newest_in(tx: &Read<'_>, user: UserId) -> Result<Newest> {
+fn newest_in(tx: &Read<'_>, user: UserId) -> Result<RecordNumbers> {
     tx.one(
         "select coalesce((select max(sequence) from history where user_id = ?1), 0), \
          coalesce((select max(change) from history where user_id = ?1), 0)",
         [user.0],
-        |row| Ok(Newest { sequence: row.get(0)?, change: row.get(1)? }),
+        |row| Ok(RecordNumbers { sequence: row.get(0)?, change: row.get(1)? }),
     )
 }
 
@@ -520,7 +533,7 @@ pub fn last_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 }
 
 /// Makes a hidden record the user's newest, with the content of the draft.
-fn renew_in(tx: &Write<'_>, user: UserId, newest: Newest, draft: &HistoryDraft<'_>) -> Result<()> {
+fn renew_in(tx: &Write<'_>, user: UserId, newest: RecordNumbers, draft: &HistoryDraft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
          client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, change = ?11, \
@@ -577,7 +590,7 @@ fn update_in(
 /// Returns the parameters of the statements that make a record the newest.
 fn new_row<'draft>(
     user: UserId,
-    newest: Newest,
+    newest: RecordNumbers,
     draft: &'draft HistoryDraft<'_>,
     at: Timestamp,
 ) -> impl Params + use<'draft> {

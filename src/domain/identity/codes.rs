@@ -35,6 +35,10 @@ pub use records::{
 };
 
 const DAY: Duration = Duration::from_hours(24);
+/// SQL of sliding windows over the rows of one client.
+const SENDS_OF_CLIENT: &str = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+const FAILURES_OF_CLIENT: &str = "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
+                                  order by failed_at desc limit 1 offset ?2";
 /// The limits of the networks around a client, as multiples of the client's limit.
 const WIDE: u32 = 4;
 const WIDEST: u32 = 8;
@@ -146,7 +150,7 @@ pub fn require_budget_in(
         (over_all, "", RateLimit { name: "codes-day", quota: limits.sends_per_day, window: DAY }),
     ];
     let by_network = [
-        "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
+        SENDS_OF_CLIENT,
         "select sent_at from code_sends where wide_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
         "select sent_at from code_sends where widest_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
     ];
@@ -185,8 +189,7 @@ fn spent_of_day_in(tx: &Read<'_>, budget: u32) -> Result<u32> {
 /// `too_many_requests`.
 pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
     let by_network = [
-        "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
-         order by failed_at desc limit 1 offset ?2",
+        FAILURES_OF_CLIENT,
         "select failed_at from code_failures where wide_network = ?1 and failed_at <= ?3 \
          order by failed_at desc limit 1 offset ?2",
         "select failed_at from code_failures where widest_network = ?1 and failed_at <= ?3 \
@@ -249,15 +252,12 @@ pub fn attempts_limit(limits: &AuthConfig) -> RateLimit {
 
 /// Returns how many more codes a client may request in the hour.
 pub fn client_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
-    let newest_first = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    Window { limit: client_hourly_limit(limits), newest_first, key: client.own.as_str() }.use_in(tx)
+    Window { limit: client_hourly_limit(limits), newest_first: SENDS_OF_CLIENT, key: client.own.as_str() }.use_in(tx)
 }
 
 /// Returns how many more wrong codes a client may send in the hour.
 pub fn attempts_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
-    let newest_first = "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
-                        order by failed_at desc limit 1 offset ?2";
-    Window { limit: attempts_limit(limits), newest_first, key: client.own.as_str() }.use_in(tx)
+    Window { limit: attempts_limit(limits), newest_first: FAILURES_OF_CLIENT, key: client.own.as_str() }.use_in(tx)
 }
 
 /// Releases a reservation, because nothing was sent.

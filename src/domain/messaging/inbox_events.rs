@@ -1,4 +1,4 @@
-//! What an open app is told at once: new notifications and changed balances.
+//! News for an open app: new notifications and changed balances.
 //!
 //! One watcher finds out who is concerned by new rows, so that no stream asks the database while nothing happens. Each
 //! stream then reads its own news from a position.
@@ -10,8 +10,8 @@ use crate::{
     domain::{
         identity::{preferences, users::User},
         messaging::notifications::{self, InboxItem},
-        money::ledger::{self, Asset},
-        operations::changes::Balances,
+        money::ledger,
+        operations::changes::{self, Balances, LastEntries},
     },
     error::Result,
     store::Read,
@@ -48,7 +48,7 @@ impl FromStr for InboxPosition {
     }
 }
 
-/// What happened after a position.
+/// The news after a position.
 #[derive(Clone, Debug)]
 pub struct InboxNews {
     /// Each with the position after it.
@@ -71,20 +71,20 @@ pub struct InboxState {
 pub fn current(core: &Core, user: &User) -> Result<InboxState> {
     let unread = notifications::unread_count(core, user)?;
     core.store.read(|tx| {
-        let (balances, points, coins) = balances_in(tx, user.id)?;
+        let (balances, LastEntries { points, coins }) = changes::balances_in(tx, user.id)?;
         let position = InboxPosition { notification: notifications::newest_id_in(tx)?, points, coins };
         Ok(InboxState { unread, balances, position })
     })
 }
 
-/// Returns what happened after a position, without kinds of notification that are switched off.
+/// Returns the news after a position, without kinds of notification that are switched off.
 pub fn news(core: &Core, user: &User, from: InboxPosition) -> Result<InboxNews> {
     core.store.read(|tx| {
         let found = notifications::list_after_in(tx, user, from.notification, MAX_ITEMS)?;
         let preferences = if found.items.is_empty() { None } else { Some(preferences::find_in(tx, user.id)?) };
         let is_shown =
             |item: &InboxItem| preferences.as_ref().is_none_or(|chosen| chosen.shows(item.notification.kind));
-        let (balances, points, coins) = balances_in(tx, user.id)?;
+        let (balances, LastEntries { points, coins }) = changes::balances_in(tx, user.id)?;
         let items = found.items.into_iter().filter(is_shown);
         Ok(InboxNews {
             items: items
@@ -136,13 +136,6 @@ fn users_after_in(tx: &Read<'_>, since: WatchMark) -> Result<Option<Vec<UserId>>
     users.sort_unstable();
     users.dedup();
     Ok(Some(users))
-}
-
-fn balances_in(tx: &Read<'_>, user: UserId) -> Result<(Balances, i64, i64)> {
-    let points = ledger::account_in(tx, user, Asset::Point)?;
-    let coins = ledger::account_in(tx, user, Asset::Coin)?;
-    let balances = Balances { points: points.balance, coins: coins.balance };
-    Ok((balances, points.last_sequence, coins.last_sequence))
 }
 
 #[cfg(test)]

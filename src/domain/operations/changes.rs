@@ -67,6 +67,21 @@ pub struct Balances {
     pub coins: i64,
 }
 
+/// The numbers of the last entries of a user's accounts. They change with every change of a balance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastEntries {
+    pub points: i64,
+    pub coins: i64,
+}
+
+/// Returns the user's balances and the entries that they follow from.
+pub fn balances_in(tx: &Read<'_>, user: UserId) -> Result<(Balances, LastEntries)> {
+    let points = ledger::account_in(tx, user, Asset::Point)?;
+    let coins = ledger::account_in(tx, user, Asset::Coin)?;
+    let balances = Balances { points: points.balance, coins: coins.balance };
+    Ok((balances, LastEntries { points: points.last_sequence, coins: coins.last_sequence }))
+}
+
 /// One page of changes.
 #[derive(Clone, Debug)]
 pub struct ChangePage {
@@ -244,12 +259,11 @@ impl Page<'_> {
     }
 
     fn add_balances(&mut self) -> Result<()> {
-        let points = ledger::account_in(self.tx, self.user.id, Asset::Point)?;
-        let coins = ledger::account_in(self.tx, self.user.id, Asset::Coin)?;
+        let (balances, LastEntries { points, coins }) = balances_in(self.tx, self.user.id)?;
         let positions = self.positions();
-        if (points.last_sequence, coins.last_sequence) != (positions.points, positions.coins) {
-            (positions.points, positions.coins) = (points.last_sequence, coins.last_sequence);
-            self.changes.balances = Some(Balances { points: points.balance, coins: coins.balance });
+        if (points, coins) != (positions.points, positions.coins) {
+            (positions.points, positions.coins) = (points, coins);
+            self.changes.balances = Some(balances);
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ pub fn receive(purchases: &Purchases, body: &[u8]) -> Result<NotificationResult>
 /// # Errors
 /// `not_configured`, those of the provider, and those of [`crediting`].
 pub(super) fn query(purchases: &Purchases, purchase: &StorePurchase) -> Result<()> {
-    match purchases.apple()?.find_transaction(environment_of(purchase), &purchase.key.id)? {
+    match purchases.apple()?.find_transaction(environment_at_apple(purchase.key.environment), &purchase.key.id)? {
         Some(transaction) => apply_state(purchases, transaction),
         None => Err(refused("unknown_at_store")),
     }
@@ -119,10 +119,7 @@ pub(super) fn query_history(
     environment: PurchaseEnvironment,
     id: &str,
 ) -> Result<Vec<AppleTransaction>> {
-    let environment = match environment {
-        PurchaseEnvironment::Production => AppleEnvironment::Production,
-        PurchaseEnvironment::Sandbox => AppleEnvironment::Sandbox,
-    };
+    let environment = environment_at_apple(environment);
     let (store, mut found, mut revision) = (purchases.apple()?, Vec::new(), None::<String>);
     for _ in 0..HISTORY_PAGES {
         let page = store.history(environment, id, revision.as_deref())?;
@@ -158,11 +155,18 @@ pub(super) fn read_history_if_due(purchases: &Purchases) -> Result<()> {
 pub(super) fn send_consumption(purchases: &Purchases, purchase: &StorePurchase) -> Result<()> {
     let used = purchases.core.store.read(|tx| used_part_in(tx, purchase))?;
     let consumption = AppleConsumption { is_delivered: true, has_sample: false, used, preference: None };
-    Ok(purchases.apple()?.send_consumption(environment_of(purchase), &purchase.key.id, &consumption)?)
+    Ok(purchases.apple()?.send_consumption(
+        environment_at_apple(purchase.key.environment),
+        &purchase.key.id,
+        &consumption,
+    )?)
 }
 
-fn environment_of(purchase: &StorePurchase) -> AppleEnvironment {
-    if purchase.is_test() { AppleEnvironment::Sandbox } else { AppleEnvironment::Production }
+const fn environment_at_apple(environment: PurchaseEnvironment) -> AppleEnvironment {
+    match environment {
+        PurchaseEnvironment::Production => AppleEnvironment::Production,
+        PurchaseEnvironment::Sandbox => AppleEnvironment::Sandbox,
+    }
 }
 
 fn read_history(
