@@ -6,10 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
-use super::{Common, check, cli_authority, progress_bar, record_audit, record_audit_start, row, table};
+use super::{
+    Common, check, choice::choice, cli_authority, progress_bar, record_audit, record_audit_start, row, table,
+    unreadable_file,
+};
 use yarrow::{
     app::App,
     domain::operations::imports::{self, ImportFile, ImportFormat, ImportKind, ImportReport},
@@ -29,51 +32,29 @@ const BUFFER: usize = 1 << 20;
 /// Example: yarrow import users users.csv --source legacy --dry-run
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Content of the file. Import users first
-    kind: Kind,
+    /// Content of the file. Import users first: balances and history name them
+    #[arg(value_parser = choice!(ImportKind))]
+    kind: ImportKind,
     /// File to read; `-` is standard input
     file: PathBuf,
     /// Name of the former backend; ids are unique within it
     #[arg(long, default_value = "import", value_name = "NAME")]
     source: String,
     /// Format of the file. By default its name decides: `.csv`, or `.ndjson` and `.jsonl`
-    #[arg(long, value_enum)]
-    format: Option<Format>,
+    #[arg(long, value_parser = choice!(ImportFormat))]
+    format: Option<ImportFormat>,
     /// Report all faults of the file, and change nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
-    /// Accounts and profiles
-    Users,
-    /// Coins and points of imported users
-    Balances,
-    /// History records of imported users
-    History,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// Comma-separated values with a header line
-    Csv,
-    /// A JSON object on each line
-    Ndjson,
 }
 
 pub fn run(common: &Common, args: ImportArgs) -> Result<()> {
     let app = common.open()?;
     let (size, mut input) = open(&args.file)?;
     let file = ImportFile {
-        kind: match args.kind {
-            Kind::Users => ImportKind::Users,
-            Kind::Balances => ImportKind::Balances,
-            Kind::History => ImportKind::History,
-        },
+        kind: args.kind,
         format: match args.format {
-            Some(Format::Csv) => ImportFormat::Csv,
-            Some(Format::Ndjson) => ImportFormat::Ndjson,
+            Some(format) => format,
             None => format_of(&args.file)?,
         },
         source: args.source,
@@ -141,12 +122,8 @@ fn open(path: &Path) -> Result<(u64, Box<dyn BufRead>)> {
     if path == Path::new("-") {
         return Ok((0, Box::new(BufReader::with_capacity(BUFFER, std::io::stdin()))));
     }
-    let unreadable = |error: std::io::Error| {
-        let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidRequest };
-        Error::new(code).detail(format!("{}: {error}", path.display()))
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    let size = file.metadata().map_err(unreadable)?.len();
+    let file = File::open(path).map_err(unreadable_file(path))?;
+    let size = file.metadata().map_err(unreadable_file(path))?.len();
     Ok((size, Box::new(BufReader::with_capacity(BUFFER, file))))
 }
 

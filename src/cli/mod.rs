@@ -61,7 +61,7 @@ use self::{
         Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time,
         time_range,
     },
-    output::{check, http_rows, name_missing, page_json, with_detail},
+    output::{check, http_rows, name_missing, page_json, unreadable_file, with_detail},
     progress::progress_bar,
     table::{key_values, or_empty, row, table},
     terminal::{CommandFailure, announce, confirm, first_line, new_password, print},

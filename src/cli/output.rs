@@ -1,6 +1,6 @@
 //! Prints results as text or JSON, and builds the errors that commands share.
 
-use std::{borrow::Cow, fmt::Display};
+use std::{borrow::Cow, fmt::Display, io, path::Path};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -49,6 +49,14 @@ pub fn page_json(page: PageRequest, items: &[impl Serialize], total: i64) -> Val
 /// Fails with exit code 5 unless the check passed.
 pub fn check(has_passed: bool, detail: impl Into<Cow<'static, str>>) -> Result<()> {
     if has_passed { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+}
+
+/// Converts the error of reading an operator's file, and names the file.
+pub fn unreadable_file(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidRequest };
+        Error::new(code).detail(format!("{}: {error}", path.display()))
+    }
 }
 
 /// Replaces the detail of errors with this code.

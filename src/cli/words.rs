@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{
     Common, PageArgs, choice::choice, cli_authority, http_rows, key_values, progress_bar, record_audit, row, table,
+    unreadable_file,
 };
 use yarrow::{
     app::App,
@@ -327,10 +328,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     } else {
         std::fs::read(file)
     };
-    read.map_err(|error| {
-        let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidRequest };
-        Error::new(code).detail(format!("{}: {error}", file.display()))
-    })
+    read.map_err(unreadable_file(file))
 }
 
 fn progress(common: &Common, verb: &str, length: usize) -> ProgressBar {

@@ -18,7 +18,7 @@ use crate::{
         Each,
         divination::history::{self, HistoryQuota},
         identity::users::{self, Address},
-        money::ledger::{self, Asset, EntryKind, LARGEST_BALANCE, Posting},
+        money::ledger::{self, Asset, EntryKind, Posting},
     },
     error::{Code, Error, Result},
     store::{Read, Write},
@@ -241,33 +241,31 @@ fn write(core: &Core, source: &str, rows: Vec<ImportRow>, report: &mut ImportRep
     }
     let source = source.to_owned();
     let quota = HistoryQuota::of(&core.config.limits);
-    let outcomes = core.store.write(move |tx| {
-        rows.into_iter()
-            .map(|row| match row {
-                ImportRow::User(row) => import_user_in(tx, &source, &row),
-                ImportRow::Balances(row) => {
-                    let Some(user) = find_user_in(tx, &source, &row.user)? else {
-                        return Ok(Outcome::Invalid(unknown_user(row.line, "id", &source)));
-                    };
-                    post_in(tx, &source, user, &row)
-                }
-                ImportRow::Record(row) => {
-                    let Some(user) = find_user_in(tx, &source, &row.user)? else {
-                        return Ok(Outcome::Invalid(unknown_user(row.line, "userId", &source)));
-                    };
-                    match history::import_in(tx, quota, user, &row.draft, row.created_at) {
-                        Ok(true) => Ok(Outcome::Added),
-                        Ok(false) => Ok(Outcome::Known),
-                        Err(error) => refused(row.line, error),
-                    }
-                }
-            })
-            .collect::<Result<Vec<_>>>()
-    });
+    let outcomes = core
+        .store
+        .write(move |tx| rows.iter().map(|row| import_row_in(tx, &source, quota, row)).collect::<Result<Vec<_>>>());
     for outcome in outcomes.wait()? {
         report.count(outcome);
     }
     Ok(())
+}
+
+fn import_row_in(tx: &Write<'_>, source: &str, quota: HistoryQuota, row: &ImportRow) -> Result<Outcome> {
+    match row {
+        ImportRow::User(row) => import_user_in(tx, source, row),
+        ImportRow::Balances(row) => match find_user_in(tx, source, &row.user)? {
+            None => Ok(unknown_user(row.line, "id", source)),
+            Some(user) => post_in(tx, source, user, row),
+        },
+        ImportRow::Record(row) => match find_user_in(tx, source, &row.user)? {
+            None => Ok(unknown_user(row.line, "userId", source)),
+            Some(user) => match history::import_in(tx, quota, user, &row.draft, row.created_at) {
+                Ok(true) => Ok(Outcome::Added),
+                Ok(false) => Ok(Outcome::Known),
+                Err(error) => refused(row.line, error),
+            },
+        },
+    }
 }
 
 /// Converts the refusal of a row by a rule; other errors end the import.
@@ -280,9 +278,9 @@ fn refused(line: u64, error: Error) -> Result<Outcome> {
     }
 }
 
-fn unknown_user(line: u64, column: &str, source: &str) -> ImportFault {
+fn unknown_user(line: u64, column: &str, source: &str) -> Outcome {
     let message = format!("no user with this id was imported from `{source}`; import users first");
-    ImportFault { line, column: column.to_owned(), message }
+    Outcome::Invalid(ImportFault { line, column: column.to_owned(), message })
 }
 
 /// Determines the effect of a row.
@@ -295,12 +293,12 @@ fn check_in(tx: &Read<'_>, source: &str, row: &ImportRow) -> Result<Outcome> {
             Target::Invalid(fault) => Outcome::Invalid(fault),
         },
         ImportRow::Balances(row) => match find_user_in(tx, source, &row.user)? {
-            None => Outcome::Invalid(unknown_user(row.line, "id", source)),
+            None => unknown_user(row.line, "id", source),
             Some(user) if missing_postings_in(tx, source, user, &row.amounts())?.is_empty() => Outcome::Known,
             Some(_) => Outcome::Added,
         },
         ImportRow::Record(row) => match find_user_in(tx, source, &row.user)? {
-            None => Outcome::Invalid(unknown_user(row.line, "userId", source)),
+            None => unknown_user(row.line, "userId", source),
             Some(user) if history::exists_in(tx, user, &row.draft.local_record_id)? => Outcome::Known,
             Some(_) => Outcome::Added,
         },
@@ -364,14 +362,9 @@ fn post_in(tx: &Write<'_>, source: &str, user: UserId, row: &ImportedBalance) ->
     }
     // Checked before the first posting, so that a row is posted completely or not at all.
     for posting in &postings {
-        let account = ledger::account_in(tx, user, posting.asset)?;
-        let after = account.balance.checked_add(posting.delta);
-        let code = match after {
-            _ if account.suspended_at.is_some() => Code::AccountInconsistent,
-            Some(after) if after <= LARGEST_BALANCE => continue,
-            _ => Code::BalanceTooLarge,
-        };
-        return refused(row.line, code.into());
+        if let Err(error) = ledger::account_in(tx, user, posting.asset)?.after(posting.asset, posting.delta) {
+            return refused(row.line, error);
+        }
     }
     for posting in postings {
         ledger::post_in(tx, posting)?;

@@ -169,7 +169,10 @@ pub struct LedgerAccount {
 
 impl LedgerAccount {
     /// Returns the balance after a change.
-    fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
+    ///
+    /// # Errors
+    /// `account_inconsistent`; `insufficient_coins` or `insufficient_points`; `balance_too_large`.
+    pub fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
         if self.suspended_at.is_some() {
             return Err(Code::AccountInconsistent.into());
         }
