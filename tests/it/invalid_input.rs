@@ -343,14 +343,11 @@ fn rejects_nul_and_lone_surrogates_everywhere() {
         if !operation.takes_body() {
             continue;
         }
-        // A text is no item of a list of objects.
-        let has_objects = is_list && parameter.schema["items"]["type"] != "string";
-        let codes: &[&str] = if has_objects { &["invalid_character", "invalid_type"] } else { &["invalid_character"] };
         for half in [r#""\ud800""#, r#""a\udc00b""#, r#""\ude00\ud83d""#] {
             let value = if is_list { format!("[{half}]") } else { half.to_owned() };
             let response = fixture.with(operation, &parameter.name, &value, Location::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
-            expect_bad(&response, parameter, codes, &what);
+            expect_bad(&response, parameter, &["invalid_character"], &what);
         }
         if takes_anything(parameter) {
             for inside in [r#"{"a":["\u0000"]}"#, r#"{"\u0000":1}"#, r#"[["\ud800"]]"#, r#"{"\udc00":1}"#] {

@@ -7,6 +7,7 @@
 mod cross_field;
 mod declare;
 mod fields;
+mod object;
 mod raw_value;
 mod reader;
 mod values;
@@ -25,6 +26,7 @@ use crate::{
 pub use cross_field::{MaybeInvalid, TimeRange, optional_time_range, reason_of_admin, required_time_range};
 pub(crate) use declare::parameters;
 pub use fields::Fields;
+pub use object::{member, object};
 pub use raw_value::{half_pair, is_absent, required, text};
 pub use reader::Reader;
 pub use values::{

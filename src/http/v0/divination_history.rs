@@ -22,7 +22,7 @@ use crate::{
         claims::Claims,
         params::{
             AiResult, BodyShape, Clearable, ClientTimestamp, Fields, JsonData, Label, LocalRecordId, ObjectParameter,
-            PageNumber, PageSize, Parameter, Parameters, Question, Rules, VerificationCode, is_absent, page,
+            PageNumber, PageSize, Parameter, Parameters, Question, Rules, VerificationCode, member, object, page,
             parameters, required,
         },
         reply::{Json, SerializedList},
@@ -341,16 +341,7 @@ struct WrittenRecord<'json> {
 
 impl ObjectParameter for RecordItem {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let written = match value {
-            RawValue::Json(raw) if raw.get().starts_with('{') => {
-                serde_json::from_str::<WrittenRecord<'_>>(raw.get()).ok()
-            }
-            _ => None,
-        };
-        let Some(written) = written else {
-            let fault = Fault::new(FieldCode::InvalidType, "must be an object with a `localRecordId`");
-            return Err(vec![("", fault)]);
-        };
+        let written: WrittenRecord<'_> = object(value, "must be an object with a `localRecordId`")?;
         let mut faults = Vec::new();
         let id = member::<LocalRecordId>(written.local_record_id, rules).and_then(|id| id.ok_or_else(required));
         let id = id.map_err(|fault| faults.push(("localRecordId", fault)));
@@ -382,14 +373,6 @@ impl ObjectParameter for RecordItem {
             },
             "example": { "localRecordId": "a1b2c3", "question": "今年换工作合适吗？", "jsonData": { "lines": [7, 8, 8, 8, 7, 6] } },
         })
-    }
-}
-
-/// Reads an optional member of a record.
-fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
-    match value.map(|value| RawValue::Json(Cow::Borrowed(value))) {
-        Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),
-        _ => Ok(None),
     }
 }
 

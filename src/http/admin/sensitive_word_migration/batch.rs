@@ -1,7 +1,5 @@
 //! `/admin/sensitive-word-migration/batch-compare`: both services' verdicts on many texts.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue as JsonValue};
 use utoipa::ToSchema;
@@ -16,9 +14,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        params::{
-            BodyShape, Content, Fields, ObjectParameter, Parameter, Parameters, Rules, is_absent, required, text,
-        },
+        params::{BodyShape, Content, Fields, ObjectParameter, Parameters, Rules, member, object, required},
         reply::Json,
         request_context::RequestContext,
     },
@@ -99,17 +95,8 @@ struct WrittenItem<'json> {
 
 impl ObjectParameter for BatchItem {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let written = match value {
-            RawValue::Json(raw) if raw.get().starts_with('{') => {
-                serde_json::from_str::<WrittenItem<'_>>(raw.get()).ok()
-            }
-            _ => None,
-        };
-        let Some(WrittenItem { content, content_type, user_id }) = written else {
-            let no_object = || Fault::new(FieldCode::InvalidType, "must be an object with a text as `content`");
-            // An item that is neither an object nor a text has its own fault.
-            return Err(vec![("", text(value).err().unwrap_or_else(no_object))]);
-        };
+        let WrittenItem { content, content_type, user_id } =
+            object(value, "must be an object with a text as `content`")?;
         let mut faults = Vec::new();
         let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));
         let content_type = member(content_type, rules).map_err(|fault| faults.push(("contentType", fault)));
@@ -144,13 +131,5 @@ fn read_content(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<String, 
             let content = member(value, rules)?.map(|Content(text)| text);
             content.ok_or_else(required)
         }
-    }
-}
-
-/// Reads an optional member; an empty text counts as absent.
-fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
-    match value.map(|value| RawValue::Json(Cow::Borrowed(value))) {
-        Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),
-        _ => Ok(None),
     }
 }
