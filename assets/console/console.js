@@ -7,7 +7,7 @@
   const body = document.body;
   const say = text => { const box = find("#announce"); if (text) { box.textContent = ""; setTimeout(() => { box.textContent = text }, 60) } };
 
-  // Typed text survives a lost session; secrets are never kept.
+  // Typed text survives a lost session, secrets do not.
   const fields = form => [...form.elements].filter(field => field.name && field.name !== "totp"
     && !["hidden", "password", "file", "submit", "button"].includes(field.type));
   const isBox = field => ["checkbox", "radio"].includes(field.type);
@@ -63,7 +63,7 @@
     if (open) { open.open = false; open.querySelector("summary").focus() }
   });
 
-  // Live regions pause while hidden, in use, or switched off.
+  // Live regions pause while hidden, in use or off.
   let isLive = true, signature = find("[data-signature]")?.dataset.signature, used = Date.now();
   const live = find("[data-live]");
   live?.addEventListener("click", () => {
@@ -88,7 +88,7 @@
   on("htmx:after:swap", event => {
     const target = document.getElementById(event.detail.ctx.target?.id) ?? document;
     const told = (target.matches?.("[data-announce]") ? target : target.querySelector("[data-announce]"))?.dataset;
-    // Announced only if the alerts changed.
+    // Announced if alerts changed.
     if (told && (told.signature ?? NaN) !== signature) say(told.announce);
     signature = told?.signature ?? signature;
     if (document.activeElement === body) target.focus?.();
@@ -105,7 +105,8 @@
   const whole = value => String(Math.round(value)).replace("-", "−").replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const units = {
     count: whole,
-    money: value => whole(value / 100),
+    amount: value => whole(value / 100),
+    money: value => "¥" + units.amount(value),
     cost: value => (value / 1e6).toFixed(2),
     duration: value => value >= 1e6 ? (value / 1e6).toFixed(1) + " s" : whole(value / 1e3) + " ms",
   };
@@ -119,8 +120,8 @@
   const draw = figure => {
     const { unit, bars, labels, series } = JSON.parse(figure.dataset.chart);
     const plot = figure.querySelector(".plot"), format = units[unit];
-    const least = { money: 100, cost: 1e4, duration: 1e3 }[unit] ?? 1;
-    const incrs = [...Array(14).keys()].flatMap(power => [1, 2, 5].map(one => one * least * 10 ** power));
+    const least = { count: 1, cost: 1e4, duration: 1e3 }[unit] ?? 100;
+    const incrs = [...Array(42).keys()].map(at => [1, 2, 5][at % 3] * least * 10 ** (at / 3 | 0));
     const axis = { stroke: color("c-text"), grid: { stroke: color("c-line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     const size = () => ({ width: plot.clientWidth, height: 220 });
     const bar = bars && series.length === 1 && { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: color("s1") };
@@ -135,7 +136,7 @@
         { ...axis, grid: { show: false }, size: 32, space: 74, values: (_, at) => at.map(one => labels[one]?.slice(5) ?? "") },
         { ...axis, incrs, size: 66, space: 44, values: (_, at) => at.map(format) },
       ],
-      series: [{}, ...series.map((one, index) => ({ stroke: color("s" + (index + 1)), width: 2, points: { show: one.values.filter(value => value != null).length < 3 }, ...bar }))],
+      series: [{}, ...series.map((one, index) => ({ stroke: color("s" + (index + 1)), width: 2, points: { show: one.values.filter(Number.isFinite).length < 3 }, ...bar }))],
       hooks: { setCursor: [({ cursor: { idx } }) => {
         plot.title = idx == null ? "" : [labels[idx], ...series.map(one => one.name + ": " + (one.values[idx] == null ? "–" : format(one.values[idx])))].join("\n");
       }] },

@@ -240,7 +240,7 @@ check("a chart is drawn, follows the theme and the width, and tells values under
   assert.ok(narrow.width < 340 && narrow.width > 200, `the chart is ${narrow.width} px wide`);
   await plot.scrollIntoViewIfNeeded();
   await plot.hover();
-  assert.match(await plot.getAttribute("title"), /2026-01-\d\d[^]*series 1: (¥|\d)/);
+  assert.match(await plot.getAttribute("title"), /2026-01-\d\d[^]*series 1: ¥/);
   await context.close();
   // The warning is about the reading above.
   assertNone(faults.filter(fault => !fault.includes("getImageData")), "faults");

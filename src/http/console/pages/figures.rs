@@ -178,7 +178,7 @@ async fn show(
 }
 
 /// Returns the currencies in which a figure is shown, one after the other. Amounts of different ones are never added.
-fn currencies_of(is_money: bool, currencies: &[Currency]) -> Vec<Option<Currency>> {
+pub(super) fn currencies_of(is_money: bool, currencies: &[Currency]) -> Vec<Option<Currency>> {
     if is_money { currencies.iter().copied().map(Some).collect() } else { vec![None] }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::{body::Body, http::Response};
 use jiff::ToSpan;
 
+use super::figures::currencies_of;
+
 use crate::{
     app::App,
     domain::{
@@ -104,11 +106,9 @@ fn today(app: &App) -> Result<Vec<TodayFigure>> {
         let last = |back: usize| line.iter().rev().nth(back).copied().unwrap_or(0);
         TodayFigure { name: text, value: last(0), before: last(1), currency, tone, path, line }
     };
-    // Amounts of different currencies are never added.
+    let currencies = figures::currencies(&rows);
     let with_currencies = SHOWN.into_iter().flat_map(|shown| {
-        let currencies = shown.0.is_money().then(|| figures::currencies(&rows));
-        let each = currencies.map_or_else(|| vec![None], |found| found.into_iter().map(Some).collect());
-        each.into_iter().map(move |currency| (shown, currency))
+        currencies_of(shown.0.is_money(), &currencies).into_iter().map(move |currency| (shown, currency))
     });
     Ok(with_currencies.map(|(shown, currency)| figure(shown, currency)).collect())
 }

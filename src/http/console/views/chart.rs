@@ -23,7 +23,9 @@ impl Unit {
     const fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
-            Self::Money(_) => "money",
+            Self::Money(Currency::CNY) => "money",
+            // Without a sign: the series name the currency.
+            Self::Money(_) => "amount",
             Self::Cost => "cost",
             Self::Duration => "duration",
         }
