@@ -54,7 +54,7 @@ struct GoogleBook {
     /// Purchases by product and token.
     purchases: BTreeMap<(String, String), Value>,
     voided: Vec<Value>,
-    /// What buyers paid, by order.
+    /// The amounts that buyers paid, by order.
     totals: BTreeMap<String, Value>,
     tokens: usize,
     key_fetches: usize,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use h2::{
-    Reason,
-    client::{Builder, SendRequest},
+    Reason, SendStream,
+    client::{Builder, ResponseFuture, SendRequest},
 };
 use http::{Request, StatusCode};
 use hyper::body::Bytes;
@@ -41,9 +41,14 @@ impl Connection {
         Self { client, ended: tokio::spawn(connection) }
     }
 
+    /// Sends the head of a request, which may also be its end.
+    async fn send(&self, request: Request<()>, is_end: bool) -> (ResponseFuture, SendStream<Bytes>) {
+        self.client.clone().ready().await.unwrap().send_request(request, is_end).unwrap()
+    }
+
     /// Sends a request without a body and returns status and body.
     async fn get(&mut self, path: &str) -> (StatusCode, Vec<u8>) {
-        let response = self.client.clone().ready().await.unwrap().send_request(request("GET", path), true).unwrap().0;
+        let response = self.send(request("GET", path), true).await.0;
         read(response).await
     }
 
@@ -87,14 +92,7 @@ fn many_requests_share_a_connection() {
         let mut connection = Connection::open(&server, &pair, &Builder::new()).await;
         assert_eq!(connection.get("/healthz").await.0, StatusCode::OK);
         // The first waits for its body; it does not block the others.
-        let (first, mut body) = connection
-            .client
-            .clone()
-            .ready()
-            .await
-            .unwrap()
-            .send_request(request("POST", "/auth/login"), false)
-            .unwrap();
+        let (first, mut body) = connection.send(request("POST", "/auth/login"), false).await;
         for path in ["/openapi.json", "/api/v1/hexagrams", "/readyz"] {
             let (status, bytes) = connection.get(path).await;
             assert_eq!(status, StatusCode::OK, "{path}");
@@ -119,7 +117,7 @@ fn a_host_that_is_not_the_authority_is_rejected() {
         for (host, expected) in [(NAME, 200), ("YARROW.test", 200), ("other.test", 400)] {
             let mut request = request("GET", "/healthz");
             request.headers_mut().insert("host", host.parse().unwrap());
-            let response = connection.client.clone().ready().await.unwrap().send_request(request, true).unwrap().0;
+            let response = connection.send(request, true).await.0;
             assert_eq!(read(response).await.0.as_u16(), expected, "{host}");
         }
     });
@@ -133,7 +131,7 @@ fn a_head_that_is_too_large_is_refused() {
         let connection = Connection::open(&server, &pair, &Builder::new()).await;
         let mut large = request("GET", "/healthz");
         large.headers_mut().insert("x-filler", "a".repeat(40 << 10).parse().unwrap());
-        let response = connection.client.clone().ready().await.unwrap().send_request(large, true).unwrap().0;
+        let response = connection.send(large, true).await.0;
         match timeout(PATIENCE, response).await.unwrap() {
             Ok(response) => assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Err(error) => assert!(error.is_reset() || error.is_go_away(), "{error}"),
@@ -223,14 +221,7 @@ fn running_requests_finish_before_the_server_stops() {
     run(async {
         let mut connection = Connection::open(&server, &pair, &Builder::new()).await;
         assert_eq!(connection.get("/healthz").await.0, StatusCode::OK);
-        let (response, mut body) = connection
-            .client
-            .clone()
-            .ready()
-            .await
-            .unwrap()
-            .send_request(request("POST", "/auth/login"), false)
-            .unwrap();
+        let (response, mut body) = connection.send(request("POST", "/auth/login"), false).await;
         body.send_data(Bytes::from_static(b"{"), false).unwrap();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let stopped = tokio::task::spawn_blocking(move || server.terminate());
