@@ -97,9 +97,11 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes up to `limit` rows of days before those of the network log.
+/// Deletes up to `limit` rows of days before those of the network log. Days of the running week and month stay, because
+/// their users are counted once.
 pub fn delete_older_in(tx: &Write<'_>, zone: &TimeZone, age: Duration, limit: u32) -> Result<usize> {
-    let first_day = zone.today(tx.now.minus(age)).to_string();
+    let today = zone.today(tx.now);
+    let first_day = zone.today(tx.now.minus(age)).min(monday_of(today)).min(today.first_of_month()).to_string();
     tx.execute(
         "delete from active_users where (block, day) in \
          (select block, day from active_users where day < ?1 order by day limit ?2)",

@@ -15,13 +15,14 @@ use crate::{
     domain::{
         divination::model_calls::ModelCalls,
         moderation::Moderation,
-        money::payments::Payments,
+        money::{ledger, payments::Payments},
         operations::{
             admins::{
                 self, Administrators,
                 demo_owner::{self, DemoOwner},
                 roles::Role,
             },
+            figures,
             network_log::NetworkLog,
         },
     },
@@ -64,6 +65,9 @@ pub fn seed(services: DemoServices<'_>) -> Result<SeededDemo> {
     let seeded = seed_history(services, &mut player);
     services.core.clock.set_back(Duration::ZERO);
     seeded?;
+    // The first look at the console shows figures, which the background jobs count later otherwise.
+    figures::advance(services.core, services.network_log, &|| true)?;
+    ledger::verify_if_due(services.core, &mut |_, _| ())?;
     let owner = demo_owner::offer(services.admins)?;
     Ok(SeededDemo { users: player.users(), castings: player.castings, owner })
 }

@@ -36,7 +36,7 @@ use crate::{
         },
     },
     error::{Error, Fault, FieldCode, Result},
-    store::{Read, Write},
+    store::{Pending, Read, Write},
     types::{Currency, Date, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
@@ -469,6 +469,12 @@ fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Re
             days.entry(zone.today(entry.at)).or_default().push(user);
         }
     }
+    add_active_in(tx, days)?;
+    entries.last().map_or(Ok(()), |last| set_mark_in(tx, ACTIVE_USERS, last.id))
+}
+
+/// Records the users of days as active, and counts those that were not.
+fn add_active_in(tx: &Write<'_>, days: BTreeMap<Date, Vec<UserId>>) -> Result<()> {
     let mut sums = Sums::new();
     for (day, users) in days {
         let newly = active_users::record_in(tx, day, users)?;
@@ -483,8 +489,24 @@ fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Re
             }
         }
     }
-    add_in(tx, sums)?;
-    entries.last().map_or(Ok(()), |last| set_mark_in(tx, ACTIVE_USERS, last.id))
+    add_in(tx, sums)
+}
+
+/// Counts sign-ins by code and active users of today that no request log or metric tells, such as those of the
+/// demonstration's past.
+pub fn add_activity(core: &Core, active: Vec<UserId>, codes: [u64; 3]) -> Pending<()> {
+    let today = core.config.limits.time_zone.today(core.clock.now());
+    core.store.write(move |tx| {
+        add_in(tx, code_sums(today, codes))?;
+        add_active_in(tx, BTreeMap::from([(today, active)]))
+    })
+}
+
+/// Returns the figures of codes that were asked for, sent and verified.
+fn code_sums(day: Date, counts: [u64; 3]) -> Sums {
+    const NAMES: [FigureName; 3] = [FigureName::CodesAsked, FigureName::CodesSent, FigureName::CodesVerified];
+    let sums = NAMES.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+    sums.map(|(name, count)| ((name, day, String::new()), i64::try_from(count).unwrap_or(i64::MAX))).collect()
 }
 
 /// Adds the codes that were counted since the last call to the figures of today. Blocks.
@@ -492,14 +514,11 @@ fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Re
 /// # Errors
 /// Storage errors; the next call adds the same codes.
 pub fn flush_codes(core: &Core, counted: &CountedCodes, metrics: &CodeMetrics) -> Result<()> {
-    const NAMES: [FigureName; 3] = [FigureName::CodesAsked, FigureName::CodesSent, FigureName::CodesVerified];
     let mut counted = lock_unpoisoned(&counted.0);
     let counts = [metrics.asked.get(), metrics.sent.get(), metrics.verified.get()];
     let today = core.config.limits.time_zone.today(core.clock.now());
-    let added = NAMES.into_iter().zip(counts).zip(*counted).map(|((name, count), before)| {
-        ((name, today, String::new()), i64::try_from(count.saturating_sub(before)).unwrap_or(0))
-    });
-    let sums: Sums = added.filter(|(_, added)| *added > 0).collect();
+    let added = std::array::from_fn(|index| counts[index].saturating_sub(counted[index]));
+    let sums = code_sums(today, added);
     if !sums.is_empty() {
         core.store.write(move |tx| add_in(tx, sums)).wait()?;
         *counted = counts;

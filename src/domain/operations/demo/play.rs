@@ -47,6 +47,7 @@ use crate::{
         },
         operations::{
             audit::{self, AuditEvent},
+            figures,
             idempotency::IdempotentRequest,
             network_log::{self, Entry},
         },
@@ -105,6 +106,7 @@ impl<'app> Player<'app> {
             if minutes <= FINE_MINUTES {
                 self.log_requests(acts);
             }
+            self.count_activity(acts, minutes)?;
             reconcile::check_due(self.services.payments)?;
         }
         Ok(())
@@ -430,6 +432,33 @@ impl<'app> Player<'app> {
                     if is_refused { 422 } else { self.dice.pick(&[200, 200, 200, 200, 200, 200, 200, 200, 401], 200) };
                 self.log_request(person, method, route, status);
             }
+        }
+    }
+
+    /// Counts the codes, and the active users of days that are not in the network log.
+    fn count_activity(&mut self, acts: &[PlannedAct], minutes_ago: u32) -> Result<()> {
+        let (mut active, mut codes) = (Vec::new(), [0, 0, 0]);
+        for PlannedAct { act, .. } in acts {
+            let person = match *act {
+                Act::SignUp(person) => {
+                    // Some ask twice, and some type no code.
+                    let asked = 1 + u64::from(self.dice.chance(30));
+                    let sent = asked - u64::from(asked > 1 && self.dice.chance(40));
+                    codes = [codes[0] + asked, codes[1] + sent, codes[2] + 1];
+                    person
+                }
+                Act::Cast { person, .. }
+                | Act::Buy { person, .. }
+                | Act::Offend { person, .. }
+                | Act::Feedback { person, .. } => person,
+                _ => continue,
+            };
+            active.extend(self.people.get(&person).map(|user| user.id).filter(|_| minutes_ago > FINE_MINUTES));
+        }
+        if active.is_empty() && codes == [0, 0, 0] {
+            Ok(())
+        } else {
+            figures::add_activity(self.services.core, active, codes).wait()
         }
     }
 
