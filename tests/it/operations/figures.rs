@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// Ledger entries of a test: many slices of the job.
-const ENTRIES: u32 = 60_000;
+const ENTRIES: u32 = 30_000;
 
 /// The sums of all ledger entries, by asset, kind and day in the default zone, from the figures and from a scan.
 fn both_sums(server: &Server) -> [Vec<String>; 2] {
@@ -55,15 +55,19 @@ fn insert_entries(server: &Server, first: u32, count: u32) {
 fn sums_equal_a_scan_after_kills_at_any_moment() {
     let mut server = Setup::default().with_fast_jobs().start();
     insert_entries(&server, 1, ENTRIES);
+    let through = |server: &Server| -> i64 {
+        server.value("select coalesce(max(through), 0) from figure_marks where source = 'ledger'")
+    };
     let mut partial = 0;
     for round in 0..8_u32 {
-        sleep(Duration::from_millis(u64::from(200 + 23 * round)));
+        let before = through(&server);
+        eventually("the job counts", || through(&server) > before);
+        sleep(Duration::from_millis(u64::from(3 * round)));
         server = server.crash_and_restart(Setup::default().with_fast_jobs());
-        let through: i64 = server.value("select coalesce(max(through), 0) from figure_marks where source = 'ledger'");
         let last: i64 = server.value("select max(seq) from ledger_entries");
-        partial += u32::from(through > 0 && through < last);
+        partial += u32::from(through(&server) < last);
         server.sign_in(&format!("1380013800{round}"));
-        insert_entries(&server, ENTRIES + 1 + round * 3_000, 3_000);
+        insert_entries(&server, ENTRIES * (round + 1) + 1, ENTRIES);
     }
     assert!(partial > 0, "no kill hit a count");
     let is_equal = || {
@@ -140,6 +144,33 @@ fn active_users_are_counted_once_a_period_and_cleared_with_the_account() {
     server.command(&["users", "erase", &users[1].user_id, "--yes", "--reason", "asked by mail"]).expect(0);
     assert_eq!(set(&bits(&server)), 4);
     expect_sum(&server, "name = 'active_users' and key = 'day'", 5);
+}
+
+#[test]
+fn users_of_a_month_are_counted_once_although_the_network_log_is_shorter() {
+    let server = Setup::default().with_fast_jobs().with("RETENTION_ACCESS_LOG", "1 day").start();
+    let user = server.sign_in("13800138000");
+    server.get("/user/profile").by(&user).send().expect(200);
+    expect_sum(&server, "name = 'active_users' and key = 'month'", 1);
+    // The user was active on the first of the month, and somebody in the last months.
+    let today: String = server.value("select max(day) from active_users");
+    let first = format!("{}-01", &today[..7]);
+    server.edit(&format!(
+        "insert into active_users (block, day, bits) select block, '{first}', bits from active_users where true \
+         on conflict (block, day) do nothing"
+    ));
+    server
+        .edit("insert into active_users (block, day, bits) select block, '2020-01-01', bits from active_users limit 1");
+    server.edit(&format!("delete from active_users where day = '{today}' and day <> '{first}'"));
+    eventually("old days are deleted", || {
+        server.value::<i64>("select count(*) from active_users where day = '2020-01-01'") == 0
+    });
+    server.get("/user/profile").by(&user).send().expect(200);
+    eventually("today is recorded again", || {
+        server.value::<i64>(&format!("select count(*) from active_users where day in ('{today}', '{first}')"))
+            == if today == first { 1 } else { 2 }
+    });
+    expect_sum(&server, "name = 'active_users' and key = 'month'", 1);
 }
 
 #[test]
