@@ -168,8 +168,8 @@ impl App {
         let purchases = Purchases::open(core.clone())?;
         chown_new_files(directory)?;
         let letters = mailer::letters(config).map_err(|faults| configuration_error(&faults))?;
-        let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?, letters));
-        let sms = factory::sms_sender(config, core.clock.clone(), announce);
+        let mailer = Arc::new(Mailer::new(factory::email_sender(config, &core.clock, announce)?, letters));
+        let sms = factory::sms_sender(config, &core.clock, announce);
         let code_sender = CodeSender::new(core.clone(), sms, Arc::clone(&mailer));
         let moderation = Arc::new(Moderation::new(core.clone(), factory::text_moderator(config, core.clock.clone())));
         let prompts = Prompts::load(config).map_err(|faults| configuration_error(&faults))?;
@@ -243,6 +243,7 @@ fn breakers(
     model_calls: &ModelCalls,
 ) -> Vec<Arc<CircuitBreaker>> {
     let mut breakers = vec![Arc::clone(&code_sender.sms_breaker), Arc::clone(&code_sender.mailer.breaker)];
+    breakers.extend(code_sender.sms.breakers());
     breakers.extend(payments.breakers().map(Arc::clone));
     breakers.extend(purchases.breaker().map(Arc::clone));
     breakers.extend(moderation.external.breaker().map(Arc::clone));

@@ -92,7 +92,11 @@ fn addresses(config: &Config) -> Vec<(&'static str, Option<&str>)> {
         ("acme.directory", Some(&*config.acme.directory)),
         ("llm.fallback.base_url", config.llm_fallback.base_url.as_deref()),
     ];
-    if config.sms.provider == SmsProvider::Aliyun {
+    let sms = config.sms.orders().map_or_else(|_| config.sms.order(), |orders| orders.providers);
+    if sms.contains(&SmsProvider::Tencent) {
+        addresses.push(("sms.tencent.endpoint", Some(&config.sms_tencent.endpoint)));
+    }
+    if sms.contains(&SmsProvider::Aliyun) {
         addresses.push(("sms.endpoint", Some(&config.sms.endpoint)));
     }
     if config.moderation.provider == ModerationProvider::Aliyun {

@@ -54,6 +54,53 @@ impl Config {
     }
 }
 
+/// The SMS providers that may send, and the order in which they are tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmsOrders {
+    /// Those of the usual order first.
+    pub providers: Vec<SmsProvider>,
+    /// Other orders, as positions in `providers`, by the first digits of numbers.
+    pub by_prefix: Vec<(String, Vec<usize>)>,
+}
+
+impl SmsConfig {
+    /// Returns the providers in their usual order.
+    pub fn order(&self) -> Vec<SmsProvider> {
+        let mut order = vec![self.provider];
+        order.extend(self.fallbacks.iter().filter(|provider| **provider != self.provider));
+        order.dedup();
+        order
+    }
+
+    /// Returns all providers that may send, with their orders.
+    ///
+    /// # Errors
+    /// The fault of `sms.countries`.
+    pub fn orders(&self) -> Result<SmsOrders, String> {
+        let (mut all, mut by_prefix) = (self.order(), Vec::new());
+        for (prefix, names) in &self.countries {
+            let digits = prefix.trim_start_matches('+');
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(format!("`{prefix}` must be digits"));
+            }
+            let mut order = Vec::new();
+            for name in names.split_whitespace() {
+                let provider = SmsProvider::from_name(name).ok_or_else(|| format!("`{name}` is no provider"))?;
+                let position = all.iter().position(|known| *known == provider).unwrap_or_else(|| {
+                    all.push(provider);
+                    all.len() - 1
+                });
+                order.push(position);
+            }
+            if order.is_empty() {
+                return Err(format!("`{prefix}` has no provider"));
+            }
+            by_prefix.push((digits.to_owned(), order));
+        }
+        Ok(SmsOrders { providers: all, by_prefix })
+    }
+}
+
 impl ServerConfig {
     /// Returns true if the service terminates TLS itself.
     pub fn has_tls(&self) -> bool {

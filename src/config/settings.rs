@@ -154,7 +154,11 @@ declare::settings! {
     /// The SMS provider.
     "sms" sms: SmsConfig {
         provider: SmsProvider = "console",
-            "`console` prints messages to stderr, for development; `aliyun` sends them.";
+            "`console` prints messages to stderr, for development; `aliyun`, `tencent` (Tencent Cloud) and `http` (any gateway, see `sms.http`) send them.";
+        fallbacks: Vec<SmsProvider> = "",
+            "Providers that are tried in this order if the one before certainly did not accept a message.";
+        countries: BTreeMap<String, String> = "",
+            "Other orders of providers, by the first digits of numbers in international form. Example: { \"1\" = \"http tencent\", \"852\" = \"tencent\" }.";
         endpoint: String = "https://dysmsapi.aliyuncs.com",
             "URL of the provider's API.";
         access_key_id: String = "",
@@ -167,10 +171,52 @@ declare::settings! {
             "Approved template with the variable `code`.";
     }
 
+    /// SMS by Tencent Cloud, for the provider `tencent`.
+    "sms.tencent" sms_tencent: TencentSmsConfig {
+        endpoint: String = "https://sms.tencentcloudapi.com",
+            "URL of the provider's API.";
+        region: String = "ap-guangzhou",
+            "Region of the API.";
+        secret_id: String = "",
+            "Id of the API key.";
+        secret_key: Option<SecretString> = "",
+            "API key.";
+        app_id: String = "",
+            "Id of the SMS application (SDK `AppID`).";
+        sign_name: String = "",
+            "Approved signature, without brackets.";
+        template_id: String = "",
+            "Id of the approved template. Its first variable is the code.";
+        has_minutes: bool = "false",
+            "The template has a second variable: the minutes for which the code is valid.";
+    }
+
+    /// SMS by any gateway with an HTTP API, for the provider `http`.
+    "sms.http" sms_http: HttpSmsConfig {
+        method: String = "POST",
+            "Method of the request.";
+        url: String = "",
+            "URL. Variables in URL, headers and body: `{phone}` (+8613800138000), `{digits}` (8613800138000), `{national}` (13800138000 for China), `{code}`, `{minutes}`.";
+        headers: BTreeMap<String, SecretString> = "",
+            "Headers. The content type decides how variables are escaped in the body: JSON or form.";
+        body: String = "",
+            "Body of the request.";
+        accepted_member: String = "",
+            "JSON pointer to the member of the answer that decides, such as `/code`. If unset, each status from 200 to 299 means accepted.";
+        accepted_values: Vec<String> = "",
+            "Values of this member that mean accepted.";
+        id_member: String = "",
+            "JSON pointer to the gateway's id of the message.";
+        timeout: Duration = "5 s", at_least "1 ms",
+            "Timeout of one message.";
+    }
+
     /// Email.
     "email" email: EmailConfig {
         provider: EmailProvider = "console",
-            "`console` prints messages to stderr, for development; `smtp` sends them through a mail server.";
+            "`console` prints messages to stderr, for development; `smtp` sends them through a mail server, `http` by an HTTP API (see `email.http`).";
+        fallback: Option<EmailProvider> = "",
+            "The provider of a message that the first one certainly did not accept.";
         host: String = "",
             "Host name of the mail server, as in its certificate.";
         port: u16 = "0",
@@ -189,6 +235,24 @@ declare::settings! {
             "Timeout for delivering one message to the server.";
         template_dir: Option<Directory> = "",
             "Directory of templates that override those of messages, such as `sign-in.en.txt`. Read at the start; see administration.md.";
+    }
+
+    /// Email by any provider with an HTTP API, for the provider `http`.
+    "email.http" email_http: HttpEmailConfig {
+        method: String = "POST",
+            "Method of the request.";
+        url: String = "",
+            "URL. Variables in URL, headers and body: `{from}`, `{to}`, `{subject}`, `{text}`, `{html}`.";
+        headers: BTreeMap<String, SecretString> = "",
+            "Headers, such as the one with the API key. The content type decides how variables are escaped in the body: JSON or form.";
+        body: String = "",
+            "Body of the request.";
+        accepted_member: String = "",
+            "JSON pointer to the member of the answer that decides. If unset, each status from 200 to 299 means accepted.";
+        accepted_values: Vec<String> = "",
+            "Values of this member that mean accepted.";
+        id_member: String = "",
+            "JSON pointer to the provider's id of the message.";
     }
 
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.

@@ -77,7 +77,35 @@ impl Config {
     }
 
     fn check_sms(&self, require: &mut impl FnMut(bool, &str)) {
-        if self.sms.provider == SmsProvider::Aliyun {
+        let providers = match self.sms.orders() {
+            Ok(orders) => orders.providers,
+            Err(fault) => {
+                require(false, &format!("sms.countries: {fault}"));
+                self.sms.order()
+            }
+        };
+        let is_console = providers.contains(&SmsProvider::Console);
+        require(!is_console || providers.len() == 1, "sms.fallbacks: must not have `console`, or be beside it");
+        if providers.contains(&SmsProvider::Tencent) {
+            let tencent = &self.sms_tencent;
+            for (name, value) in [
+                ("secret_id", &tencent.secret_id),
+                ("app_id", &tencent.app_id),
+                ("sign_name", &tencent.sign_name),
+                ("template_id", &tencent.template_id),
+            ] {
+                require(!value.is_empty(), &format!("sms.tencent.{name}: is required by the provider `tencent`"));
+            }
+            require(tencent.secret_key.is_some(), "sms.tencent.secret_key: is required by the provider `tencent`");
+        }
+        if providers.contains(&SmsProvider::Http) {
+            require(!self.sms_http.url.is_empty(), "sms.http.url: is required by the provider `http`");
+            require(
+                self.sms_http.accepted_member.is_empty() == self.sms_http.accepted_values.is_empty(),
+                "sms.http.accepted_values: set both sms.http.accepted_member and sms.http.accepted_values, or neither",
+            );
+        }
+        if providers.contains(&SmsProvider::Aliyun) {
             require(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is required by the provider `aliyun`");
             require(
                 self.sms.access_key_secret.is_some(),
@@ -91,7 +119,21 @@ impl Config {
     /// The driver checks sender and certificates when it is built.
     fn check_email(&self, require: &mut impl FnMut(bool, &str)) {
         let email = &self.email;
-        if email.provider == EmailProvider::Smtp {
+        let uses = |provider| email.provider == provider || email.fallback == Some(provider);
+        require(
+            email.fallback.is_none_or(|fallback| fallback != email.provider)
+                && (email.fallback.is_none() || !uses(EmailProvider::Console)),
+            "email.fallback: must be another provider than email.provider, and neither of them `console`",
+        );
+        if uses(EmailProvider::Http) {
+            require(!self.email_http.url.is_empty(), "email.http.url: is required by the provider `http`");
+            require(!email.from.is_empty(), "email.from: is required by the provider `http`");
+            require(
+                self.email_http.accepted_member.is_empty() == self.email_http.accepted_values.is_empty(),
+                "email.http.accepted_values: set both email.http.accepted_member and email.http.accepted_values, or neither",
+            );
+        }
+        if uses(EmailProvider::Smtp) {
             require(!email.host.is_empty(), "email.host: is required by the provider `smtp`");
             require(!email.from.is_empty(), "email.from: is required by the provider `smtp`");
         }

@@ -368,11 +368,11 @@ macro_rules! choice {
 
 choice! {
     /// The SMS driver.
-    SmsProvider { Console = "console", Aliyun = "aliyun" }
+    SmsProvider { Console = "console", Aliyun = "aliyun", Tencent = "tencent", Http = "http" }
     /// The status of the response to a wrong verification code.
     WrongCodeStatus { Unauthorized = "401", UnprocessableContent = "422" }
     /// The email driver.
-    EmailProvider { Console = "console", Smtp = "smtp" }
+    EmailProvider { Console = "console", Smtp = "smtp", Http = "http" }
     /// The encryption of the connection to the mail server.
     EmailTls { None = "none", Starttls = "starttls", Tls = "tls" }
     /// The treatment of a text with a listed word, the mildest first.

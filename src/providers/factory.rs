@@ -8,18 +8,25 @@ use secrecy::SecretString;
 
 use crate::{
     clock::Clock,
-    config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsProvider},
+    config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsOrders, SmsProvider},
     error::{Code, Error, Result},
     providers::{
         breaker::CircuitBreaker,
-        email::{self, EmailSender, smtp},
+        email::{self, EmailSender, failover::FailoverMailer, http::HttpMailer, smtp},
+        http_template::HttpTemplateSettings,
         llm::{
             models::{GuardedModel, Models},
             offline::Offline,
             openai,
         },
         moderation::{TextModerator, aliyun as aliyun_moderation, http_judge, llm_judge},
-        sms::{SmsSender, aliyun, console::ConsoleSms},
+        sms::{
+            SmsSender, aliyun,
+            console::ConsoleSms,
+            failover::{FailoverSms, SmsRoute},
+            http::HttpSms,
+            tencent::{TencentSms, TencentSmsSettings},
+        },
     },
 };
 
@@ -29,9 +36,36 @@ const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Start
 /// Prints a line on the operator's console, for the development drivers.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Builds the SMS driver.
-pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
-    match config.sms.provider {
+/// Builds the SMS driver, or several behind one that chooses among them.
+pub fn sms_sender(config: &Config, clock: &Clock, announce: &Announce) -> Box<dyn SmsSender> {
+    // Faults were reported when the configuration was loaded.
+    let usual = |_| SmsOrders { providers: config.sms.order(), by_prefix: Vec::new() };
+    let SmsOrders { providers, by_prefix: mut orders } = config.sms.orders().unwrap_or_else(usual);
+    if let ([provider], []) = (providers.as_slice(), orders.as_slice()) {
+        return sms_driver(config, *provider, clock.clone(), announce);
+    }
+    let route = |provider: SmsProvider| SmsRoute {
+        sender: sms_driver(config, provider, clock.clone(), announce),
+        breaker: Arc::new(CircuitBreaker::with_defaults(sms_breaker_name(provider))),
+    };
+    // Numbers without an order of their own use the usual one.
+    orders.push((String::new(), (0..config.sms.order().len()).collect()));
+    let routes = providers.into_iter().map(route).collect();
+    let now = clock.clone();
+    Box::new(FailoverSms::new(routes, orders, Box::new(move || now.now().0)))
+}
+
+const fn sms_breaker_name(provider: SmsProvider) -> &'static str {
+    match provider {
+        SmsProvider::Console => "sms console",
+        SmsProvider::Aliyun => "sms aliyun",
+        SmsProvider::Tencent => "sms tencent",
+        SmsProvider::Http => "sms http",
+    }
+}
+
+fn sms_driver(config: &Config, provider: SmsProvider, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
+    match provider {
         SmsProvider::Console => {
             let announce = Arc::clone(announce);
             Box::new(ConsoleSms::new(Box::new(move |line| announce(line))))
@@ -46,6 +80,33 @@ pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn
             };
             Box::new(aliyun::AliyunSms::new(settings, Box::new(move || clock.now().0)))
         }
+        SmsProvider::Tencent => {
+            let tencent = &config.sms_tencent;
+            let settings = TencentSmsSettings {
+                endpoint: tencent.endpoint.clone(),
+                region: tencent.region.clone(),
+                secret_id: tencent.secret_id.clone(),
+                secret_key: tencent.secret_key.clone().unwrap_or_default(),
+                app_id: tencent.app_id.clone(),
+                sign_name: tencent.sign_name.clone(),
+                template_id: tencent.template_id.clone(),
+                has_minutes: tencent.has_minutes,
+            };
+            Box::new(TencentSms::new(settings, Box::new(move || clock.now().0)))
+        }
+        SmsProvider::Http => {
+            let http = &config.sms_http;
+            Box::new(HttpSms::new(HttpTemplateSettings {
+                method: http.method.clone(),
+                url: http.url.clone(),
+                headers: http.headers.clone(),
+                body: http.body.clone(),
+                accepted_member: http.accepted_member.clone(),
+                accepted_values: http.accepted_values.clone(),
+                id_member: http.id_member.clone(),
+                timeout: http.timeout,
+            }))
+        }
     }
 }
 
@@ -53,11 +114,41 @@ pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn
 ///
 /// # Errors
 /// `configuration` for an invalid sender or invalid certificates.
-pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
+pub fn email_sender(config: &Config, clock: &Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
+    let driver = |provider| email_driver(config, provider, clock.clone(), announce);
+    let first = driver(config.email.provider)?;
+    let Some(fallback) = config.email.fallback else { return Ok(first) };
+    let now = clock.clone();
+    Ok(Box::new(FailoverMailer::new(first, driver(fallback)?, Box::new(move || now.now().0))))
+}
+
+fn email_driver(
+    config: &Config,
+    provider: EmailProvider,
+    clock: Clock,
+    announce: &Announce,
+) -> Result<Box<dyn EmailSender>> {
     let email = &config.email;
-    if email.provider == EmailProvider::Console {
-        let announce = Arc::clone(announce);
-        return Ok(Box::new(email::console::ConsoleMailer::new(Box::new(move |line| announce(line)))));
+    match provider {
+        EmailProvider::Console => {
+            let announce = Arc::clone(announce);
+            return Ok(Box::new(email::console::ConsoleMailer::new(Box::new(move |line| announce(line)))));
+        }
+        EmailProvider::Http => {
+            let http = &config.email_http;
+            let settings = HttpTemplateSettings {
+                method: http.method.clone(),
+                url: http.url.clone(),
+                headers: http.headers.clone(),
+                body: http.body.clone(),
+                accepted_member: http.accepted_member.clone(),
+                accepted_values: http.accepted_values.clone(),
+                id_member: http.id_member.clone(),
+                timeout: email.timeout,
+            };
+            return Ok(Box::new(HttpMailer::new(settings, email.from.clone())));
+        }
+        EmailProvider::Smtp => {}
     }
     let usual_port = SMTP_PORTS.iter().find(|(tls, _)| *tls == email.tls).map_or(0, |(_, port)| *port);
     let settings = smtp::SmtpSettings {

@@ -15,6 +15,7 @@ pub mod email;
 pub mod llm;
 pub mod moderation;
 pub mod factory;
+pub mod http_template;
 pub mod identity;
 mod nonce;
 pub mod object_storage;
@@ -65,6 +66,8 @@ pub struct Failure {
 /// A provider's confirmation that it accepted a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageReceipt {
+    /// The driver that sent it, if the configured one chooses among several.
+    pub provider: Option<&'static str>,
     /// The provider's identifier of the message, if it has one.
     pub provider_id: Option<String>,
     pub words: Option<ProviderWords>,

@@ -33,7 +33,10 @@ const DOCUMENTS: [&str; 22] = [
     "packaging/systemd/yarrow.service",
 ];
 /// Words that look like settings: a section and a request field.
-const NO_SETTINGS: [&str; 11] = [
+const NO_SETTINGS: [&str; 14] = [
+    "email.http",
+    "sms.http",
+    "sms.tencent",
     "auth.apple",
     "auth.google",
     "auth.one_tap",

@@ -28,7 +28,7 @@ pub fn faults(config: &Config) -> Vec<String> {
 
 /// Returns the faults that the drivers find in their settings, and those of templates.
 pub fn driver_faults(config: &Config) -> Vec<String> {
-    let email = factory::email_sender(config, Clock::default(), &silent()).err();
+    let email = factory::email_sender(config, &Clock::default(), &silent()).err();
     let payment = channels::setting_faults(config);
     let apple = purchases::app_store(config, Box::new(|| 0)).err();
     let stores = [apple, purchases::google_play(config, Box::new(|| 0)).err()].into_iter().flatten().flatten();

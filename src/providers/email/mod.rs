@@ -4,6 +4,8 @@
 //! reports the outcome of one message. Accepted means accepted by the mail server, not delivered.
 
 pub mod console;
+pub mod failover;
+pub mod http;
 pub mod letter;
 pub mod smtp;
 

@@ -236,7 +236,7 @@ impl EmailSender for Smtp {
         Self::quit(connection);
         let words = accepted.words();
         let provider_id = words.as_ref().and_then(|words| identifier_in(words.reveal()));
-        Ok(MessageReceipt { provider_id, words })
+        Ok(MessageReceipt { provider_id, words, ..MessageReceipt::default() })
     }
 
     fn probe(&self) -> Result<(), Failure> {

@@ -118,6 +118,7 @@ impl AliyunSms {
         Ok(MessageReceipt {
             provider_id: provider_id.as_deref().and_then(clean_code),
             words: ErrorBody::words(&accepted),
+            ..MessageReceipt::default()
         })
     }
 

@@ -5,18 +5,31 @@
 
 pub mod aliyun;
 pub mod console;
+pub mod failover;
+pub mod http;
+pub mod tencent;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use secrecy::SecretString;
 
-use super::{Failure, MessageReceipt};
+use super::{Failure, MessageReceipt, breaker::CircuitBreaker};
 use crate::types::named_enum;
 
 /// Sends verification codes.
 pub trait SmsSender: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
+
+    /// The names of all drivers that this one chooses among.
+    fn names(&self) -> Vec<&'static str> {
+        vec![self.name()]
+    }
+
+    /// The circuit breakers of the drivers that this one chooses among.
+    fn breakers(&self) -> Vec<Arc<CircuitBreaker>> {
+        Vec::new()
+    }
 
     /// Submits one message and blocks for up to some seconds.
     ///
@@ -48,6 +61,8 @@ pub struct CodeMessage {
 pub struct SentMessage {
     /// The recipient in E.164 form.
     pub phone_number: String,
+    /// The driver that sent it.
+    pub provider: &'static str,
     /// The identifier in the receipt.
     pub provider_id: String,
     /// In milliseconds since 1970.

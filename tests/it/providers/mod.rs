@@ -5,6 +5,7 @@ mod client;
 mod email;
 mod language_model;
 mod sms;
+mod sms_failover;
 mod wechat;
 mod app_store;
 mod google_play;

@@ -51,12 +51,15 @@ pub fn code_messages(sender: &CodeSender, addresses: &[Address]) -> Result<CodeM
 /// Asks for receipts and stores them. Stops at the first failure, because the others would fail too.
 fn ask_for_receipts(sender: &CodeSender, number: &PhoneNumber, recipient: &AddressHmac) -> Result<Option<Failure>> {
     let core = &sender.core;
-    let provider = sender.sms.name();
-    let undelivered = core.store.read(|tx| messages::list_undelivered_in(tx, recipient, provider, RECEIPTS))?;
-    for message in undelivered {
+    let mut undelivered = Vec::new();
+    for provider in sender.sms.names() {
+        let list = core.store.read(|tx| messages::list_undelivered_in(tx, recipient, provider, RECEIPTS))?;
+        undelivered.extend(list.into_iter().map(|message| (provider, message)));
+    }
+    for (provider, message) in undelivered.into_iter().take(RECEIPTS as usize) {
         let Some(provider_id) = message.receipt else { continue };
-        let sent =
-            SentMessage { phone_number: number.e164(&core.phone_rules), provider_id, sent_at: message.asked_at.0 };
+        let phone_number = number.e164(&core.phone_rules);
+        let sent = SentMessage { phone_number, provider, provider_id, sent_at: message.asked_at.0 };
         // Not through the breaker: a missing permission for this question must not stop sending.
         match sender.sms.delivery(&sent) {
             Ok(Some(delivery)) => {

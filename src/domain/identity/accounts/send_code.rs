@@ -211,9 +211,9 @@ fn accepted(sender: &CodeSender, request: &CodeRequest, code: &Secret, receipt: 
         Address::Phone(_) => sender.sms.name(),
         Address::Email(_) => sender.mailer.sender.name(),
     };
-    let MessageReceipt { provider_id, words } = receipt;
+    let MessageReceipt { provider: chosen, provider_id, words } = receipt;
     Finished {
-        provider: Some(provider),
+        provider: Some(chosen.unwrap_or(provider)),
         ..with_words(request, code, MessageOutcome::Sent, provider_id, words.as_ref())
     }
 }

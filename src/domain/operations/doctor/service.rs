@@ -138,9 +138,9 @@ pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
 pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     let (config, clock) = (installation.config, &installation.clock);
     let silent: Announce = Arc::new(|_| ());
-    let sms = factory::sms_sender(config, clock.clone(), &silent);
+    let sms = factory::sms_sender(config, clock, &silent);
     let mut checks = vec![probed("sms", sms.name(), sms.probe())];
-    checks.push(match factory::email_sender(config, clock.clone(), &silent) {
+    checks.push(match factory::email_sender(config, clock, &silent) {
         Ok(email) => probed("email", email.name(), email.probe()),
         Err(error) => Check::new(PROVIDERS, "email", Verdict::Fail, error.describe()),
     });
