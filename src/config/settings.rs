@@ -202,9 +202,9 @@ declare::settings! {
         body: String = "",
             "Body of the request.";
         accepted_member: String = "",
-            "JSON pointer to the member of the answer that decides, such as `/code`. If unset, each status from 200 to 299 means accepted.";
+            "JSON pointer to the member of the answer that decides, such as `/code`. If unset, the whole answer decides, for gateways that answer with plain text.";
         accepted_values: Vec<String> = "",
-            "Values of this member that mean accepted.";
+            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
         id_member: String = "",
             "JSON pointer to the gateway's id of the message.";
         timeout: Duration = "5 s", at_least "1 ms",
@@ -248,9 +248,9 @@ declare::settings! {
         body: String = "",
             "Body of the request.";
         accepted_member: String = "",
-            "JSON pointer to the member of the answer that decides. If unset, each status from 200 to 299 means accepted.";
+            "JSON pointer to the member of the answer that decides. If unset, the whole answer decides.";
         accepted_values: Vec<String> = "",
-            "Values of this member that mean accepted.";
+            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
         id_member: String = "",
             "JSON pointer to the provider's id of the message.";
     }

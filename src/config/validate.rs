@@ -101,8 +101,8 @@ impl Config {
         if providers.contains(&SmsProvider::Http) {
             require(!self.sms_http.url.is_empty(), "sms.http.url: is required by the provider `http`");
             require(
-                self.sms_http.accepted_member.is_empty() == self.sms_http.accepted_values.is_empty(),
-                "sms.http.accepted_values: set both sms.http.accepted_member and sms.http.accepted_values, or neither",
+                self.sms_http.accepted_member.is_empty() || !self.sms_http.accepted_values.is_empty(),
+                "sms.http.accepted_values: is required with sms.http.accepted_member",
             );
         }
         if providers.contains(&SmsProvider::Aliyun) {
@@ -129,8 +129,8 @@ impl Config {
             require(!self.email_http.url.is_empty(), "email.http.url: is required by the provider `http`");
             require(!email.from.is_empty(), "email.from: is required by the provider `http`");
             require(
-                self.email_http.accepted_member.is_empty() == self.email_http.accepted_values.is_empty(),
-                "email.http.accepted_values: set both email.http.accepted_member and email.http.accepted_values, or neither",
+                self.email_http.accepted_member.is_empty() || !self.email_http.accepted_values.is_empty(),
+                "email.http.accepted_values: is required with email.http.accepted_member",
             );
         }
         if uses(EmailProvider::Smtp) {

@@ -26,9 +26,9 @@ pub struct HttpTemplateSettings {
     pub url: String,
     pub headers: BTreeMap<String, SecretString>,
     pub body: String,
-    /// A JSON pointer into the answer, such as `/code`. Without one, each status from 200 to 299 is accepted.
+    /// A JSON pointer into the answer, such as `/code`. Without one, the whole answer is compared.
     pub accepted_member: String,
-    /// The values of this member that mean accepted.
+    /// The values that mean accepted. Without any, each status from 200 to 299 is accepted.
     pub accepted_values: Vec<String>,
     /// A JSON pointer to the provider's id of the message.
     pub id_member: String,
@@ -116,9 +116,19 @@ impl HttpTemplate {
             };
             return Err(fail(kind, format!("http_{status}")));
         }
-        if !self.settings.accepted_member.is_empty() {
+        let accepted = &self.settings.accepted_values;
+        if self.settings.accepted_member.is_empty() {
+            let answer = without_byte_order_mark(&text).trim();
+            if answer.is_empty() && !accepted.is_empty() {
+                return Err(fail(FailureKind::OutcomeUnknown, "answer_not_understood".to_owned()));
+            }
+            if !accepted.is_empty() && !accepted.iter().any(|value| starts_with_word(answer, value)) {
+                let code = clean_code(answer).unwrap_or_else(|| "refused".to_owned());
+                return Err(fail(FailureKind::Refused, code));
+            }
+        } else {
             match member(&self.settings.accepted_member) {
-                Some(value) if self.settings.accepted_values.contains(&value) => {}
+                Some(value) if accepted.contains(&value) => {}
                 Some(value) => {
                     let code = clean_code(&value).unwrap_or_else(|| "refused".to_owned());
                     return Err(fail(FailureKind::Refused, code));
@@ -134,6 +144,11 @@ impl HttpTemplate {
             ..MessageReceipt::default()
         })
     }
+}
+
+/// Returns true for `0,17` and `0`, but not for `01`, if the word is `0`.
+fn starts_with_word(answer: &str, word: &str) -> bool {
+    answer.strip_prefix(word).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 /// Returns a member of an answer as text.
@@ -217,6 +232,18 @@ mod tests {
         assert_eq!(kind(401, br#"{"code":0}"#), Err(FailureKind::Misconfigured));
         assert_eq!(kind(429, b""), Err(FailureKind::Busy));
         assert_eq!(kind(502, b""), Err(FailureKind::OutcomeUnknown));
+    }
+
+    #[test]
+    fn a_plain_text_decides_by_its_first_word() {
+        let template = template("", &["0", "OK"]);
+        let kind = |body: &[u8]| template.judge(200, body).map(drop).map_err(|failure| failure.kind);
+        for accepted in [b"0".as_slice(), b"OK\r\n", b"0,20260115083000", b"OK:17"] {
+            assert_eq!(kind(accepted), Ok(()));
+        }
+        assert_eq!(kind(b"01"), Err(FailureKind::Refused));
+        assert_eq!(kind(b"-40, \xd3\xe0"), Err(FailureKind::Refused));
+        assert_eq!(kind(b""), Err(FailureKind::OutcomeUnknown));
     }
 
     #[test]

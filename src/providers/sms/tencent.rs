@@ -159,7 +159,7 @@ impl SmsSender for TencentSms {
             "TemplateId": self.settings.template_id,
             "TemplateParamSet": parameters,
         });
-        outcome(self.call(ACTION, &body.to_string())?)
+        outcome(&self.call(ACTION, &body.to_string())?)
     }
 
     fn probe(&self) -> Result<(), Failure> {
@@ -171,7 +171,7 @@ impl SmsSender for TencentSms {
     }
 }
 
-fn outcome(response: TencentResponse) -> Result<MessageReceipt, Failure> {
+fn outcome(response: &TencentResponse) -> Result<MessageReceipt, Failure> {
     let request_id = response.request_id.as_deref();
     if let Some(error) = &response.error {
         return Err(failure_of(error, request_id));
@@ -273,7 +273,7 @@ mod tests {
     fn reads_outcomes_from_answers_with_status_200() {
         let read = |json: &str| {
             let answer: TencentAnswer = serde_json::from_str(json).unwrap();
-            outcome(answer.response).map_err(|failure| failure.kind)
+            outcome(&answer.response).map_err(|failure| failure.kind)
         };
         let sent = read(
             r#"{"Response":{"SendStatusSet":[{"SerialNo":"5000:1045710669157053657849499619","PhoneNumber":"+8618511122233","Fee":1,"SessionContext":"test","Code":"Ok","Message":"send success","IsoCode":"CN"}],"RequestId":"a0aabda6-cf91-4f3e-a81f-9198114a2279"}}"#,
