@@ -48,7 +48,7 @@ fn check_tc3(request: &ReceivedRequest) -> Result<(), String> {
     }
     let authorization = header("authorization")?;
     let date = authorization.split('/').nth(1).ok_or("no date")?;
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let sha256 = |bytes: &[u8]| hex(digest::digest(&digest::SHA256, bytes).as_ref());
     let sign =
         |key: &[u8], text: &str| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes()).as_ref().to_vec();
