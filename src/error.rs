@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::types::{Secret, Timestamp, named_enum};
+use crate::types::{Locale, Secret, Timestamp, named_enum};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -269,23 +269,59 @@ named_enum! {
     }
 }
 
+/// A sentence in the languages of clients. It is made from a pair, English first, so that a missing language does not
+/// compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence {
+    pub english: Cow<'static, str>,
+    pub chinese: Cow<'static, str>,
+}
+
+impl Sentence {
+    /// Returns the sentence for a reader whose language is known where it is written, such as a page of the console.
+    pub fn for_reader(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        Self { english: text.clone(), chinese: text }
+    }
+
+    pub fn in_locale(&self, locale: Locale) -> &str {
+        match locale {
+            Locale::English => &self.english,
+            Locale::Chinese => &self.chinese,
+        }
+    }
+}
+
+impl<E: Into<Cow<'static, str>>, C: Into<Cow<'static, str>>> From<(E, C)> for Sentence {
+    fn from((english, chinese): (E, C)) -> Self {
+        Self { english: english.into(), chinese: chinese.into() }
+    }
+}
+
+/// The English text, for commands and logs.
+impl fmt::Display for Sentence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.english)
+    }
+}
+
 /// An invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     pub field: String,
     pub code: FieldCode,
-    pub message: String,
+    pub message: Sentence,
 }
 
 /// The fault of a value, before its field name is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub code: FieldCode,
-    pub message: String,
+    pub message: Sentence,
 }
 
 impl Fault {
-    pub fn new(code: FieldCode, message: impl Into<String>) -> Self {
+    pub fn new(code: FieldCode, message: impl Into<Sentence>) -> Self {
         Self { code, message: message.into() }
     }
 
@@ -326,6 +362,8 @@ pub struct ErrorDetails {
     pub code: Code,
     /// A sentence for people; it may be shown to the client.
     pub detail: Cow<'static, str>,
+    /// The same in Chinese. `None` for errors that only commands and logs show in full.
+    pub chinese_detail: Option<Cow<'static, str>>,
     /// The invalid fields of [`Code::InvalidParameters`] and [`Code::ContentRejected`].
     pub fields: Vec<FieldError>,
     pub retry_after: Option<Duration>,
@@ -346,6 +384,7 @@ impl Error {
         Self(Box::new(ErrorDetails {
             code,
             detail: Cow::Borrowed(code.meaning()),
+            chinese_detail: None,
             fields: Vec::new(),
             retry_after: None,
             rate_limit: None,
@@ -363,7 +402,7 @@ impl Error {
 
     /// Builds an error about the configuration.
     pub fn misconfigured(fault: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::Configuration).detail(fault)
+        Self::new(Code::Configuration).english_detail(fault)
     }
 
     /// Builds an error about one invalid field.
@@ -387,9 +426,25 @@ impl Error {
         self
     }
 
-    pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
-        self.detail = detail.into();
+    pub fn detail(mut self, detail: impl Into<Sentence>) -> Self {
+        let Sentence { english, chinese } = detail.into();
+        (self.detail, self.chinese_detail) = (english, Some(chinese));
         self
+    }
+
+    /// Sets a sentence for operators, who read English. Clients that prefer Chinese get the meaning of the code.
+    pub fn english_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        (self.detail, self.chinese_detail) = (detail.into(), None);
+        self
+    }
+
+    /// Returns the sentence in this language.
+    pub fn detail_in(&self, locale: Locale) -> &str {
+        match (locale, &self.chinese_detail) {
+            (Locale::English, _) => &self.detail,
+            (Locale::Chinese, Some(detail)) => detail,
+            (Locale::Chinese, None) => self.code.chinese(),
+        }
     }
 
     pub fn retry_after(mut self, wait: impl Into<Option<Duration>>) -> Self {
@@ -410,7 +465,8 @@ impl Error {
 
     /// Copies the error for another caller, without its cause.
     pub fn without_source(&self) -> Self {
-        let mut copy = Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after);
+        let mut copy = Self::new(self.code).retry_after(self.retry_after);
+        (copy.detail, copy.chinese_detail) = (self.detail.clone(), self.chinese_detail.clone());
         copy.rate_limit = self.rate_limit;
         copy
     }

@@ -129,7 +129,7 @@ impl std::fmt::Debug for ServerKey {
 pub fn load_or_create_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
         let detail = format!("The key {}: {error}", path.display());
-        Error::new(Code::DataDirectoryUnusable).detail(detail).caused_by(error)
+        Error::new(Code::DataDirectoryUnusable).english_detail(detail).caused_by(error)
     };
     if !path.exists() {
         make_key(path, &new_key()?, failed)?;
@@ -142,7 +142,7 @@ pub fn load_or_create_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>
             path.display(),
             bytes.len()
         );
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
+        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail));
     }
     Ok(bytes)
 }

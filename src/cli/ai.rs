@@ -95,7 +95,13 @@ fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
     let today = app.core.config.limits.time_zone.today(app.core.clock.now());
     let span = jiff::Span::new().days(i64::from(days) - 1);
     let from = today.checked_sub(span).map_err(|_| {
-        Error::field("days", Fault::new(FieldCode::OutOfRange, "reaches back before the earliest supported date"))
+        Error::field(
+            "days",
+            Fault::new(
+                FieldCode::OutOfRange,
+                ("reaches back before the earliest supported date", "早于最早支持的日期"),
+            ),
+        )
     })?;
     let rows = budget::usage(&app.core, from, today)?;
     let grouped = grouped(&rows, by, from, today);

@@ -83,6 +83,6 @@ fn test(common: &Common) -> Result<()> {
     })?;
     match results.iter().filter(|(_, error)| error.is_some()).count() {
         0 => Ok(()),
-        _ => Err(Error::new(Code::ProviderFailed).detail("A test message could not be delivered.")),
+        _ => Err(Error::new(Code::ProviderFailed).english_detail("A test message could not be delivered.")),
     }
 }

@@ -182,7 +182,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let path = match backups::find(&config, file, Clock::default().now()) {
         // A missing backup counts as a damaged one.
         Err(error) if file.is_none() && error.code == Code::NotFound => {
-            return Err(Error::new(Code::ChecksFailed).detail("There is no backup."));
+            return Err(Error::new(Code::ChecksFailed).english_detail("There is no backup."));
         }
         path => path?,
     };

@@ -72,7 +72,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
 
 fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> {
     if args.dry_run {
-        return Err(Error::new(Code::InvalidRequest).detail("`cleanup expired` does not support --dry-run."));
+        return Err(Error::new(Code::InvalidRequest).english_detail("`cleanup expired` does not support --dry-run."));
     }
     confirm(args.yes, "Delete all data past its configured retention?")?;
     record_audit_start(app, "cleanup expired", None, cli_authority(None))?;

@@ -107,7 +107,7 @@ fn check_grant(user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Resu
     let is_large = coins > LARGE_GRANT;
     if reason.is_none() && (coins < 0 || is_large) {
         let detail = format!("Negative grants and grants above {LARGE_GRANT} coins need --reason.");
-        return Err(Error::new(Code::InvalidRequest).detail(detail));
+        return Err(Error::new(Code::InvalidRequest).english_detail(detail));
     }
     if is_large { confirm(yes, &format!("Grant {coins} coins to user {}?", user.id)) } else { Ok(()) }
 }

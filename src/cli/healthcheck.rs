@@ -34,7 +34,7 @@ fn fail(common: &Common, status: Option<u16>, detail: String) -> Result<()> {
     if common.json {
         print(&json!({ "ready": false, "status": status, "error": detail }).to_string())?;
     }
-    Err(Error::new(Code::ProviderUnavailable).detail(detail))
+    Err(Error::new(Code::ProviderUnavailable).english_detail(detail))
 }
 
 /// Returns the base URL of the server that runs on the data directory, unless a listen address is configured.

@@ -131,6 +131,6 @@ fn format_of(path: &Path) -> Result<ImportFormat> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("csv") => Ok(ImportFormat::Csv),
         Some("ndjson" | "jsonl") => Ok(ImportFormat::Ndjson),
-        _ => Err(Error::new(Code::InvalidRequest).detail("Say the format of the file with --format.")),
+        _ => Err(Error::new(Code::InvalidRequest).english_detail("Say the format of the file with --format.")),
     }
 }

@@ -110,5 +110,5 @@ fn report_usage(usage_error: &clap::Error) -> Result<Cli, CommandFailure> {
     let text = usage_error.to_string();
     let lines = text.trim_start_matches("error: ").lines().take_while(|line| !line.is_empty()).map(str::trim);
     let detail = lines.collect::<Vec<_>>().join(" ");
-    Err(CommandFailure { error: Error::new(Code::InvalidRequest).detail(detail), as_json: true })
+    Err(CommandFailure { error: Error::new(Code::InvalidRequest).english_detail(detail), as_json: true })
 }

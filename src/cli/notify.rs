@@ -120,7 +120,11 @@ fn draft(app: &App, args: SendArgs) -> Result<NotificationDraft> {
 fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> String {
     use yarrow::error::{Fault, FieldCode};
     let read = clean(given, limit as usize).and_then(|text| {
-        if text.is_empty() { Err(Fault::new(FieldCode::Required, "must not be empty")) } else { Ok(text) }
+        if text.is_empty() {
+            Err(Fault::new(FieldCode::Required, ("must not be empty", "不能为空")))
+        } else {
+            Ok(text)
+        }
     });
     read.unwrap_or_else(|fault| {
         faults.push(fault.in_field(field));

@@ -3,12 +3,20 @@
 use clap::Args;
 
 use super::{Common, print};
-use yarrow::{error::Result, http};
+use yarrow::{
+    error::Result,
+    http::{self, DocumentAudience},
+};
 
 /// Print the OpenAPI 3.1 document
 #[derive(Debug, Args)]
-pub struct OpenapiArgs {}
+pub struct OpenapiArgs {
+    /// Leave out the endpoints of administrators and payment providers
+    #[arg(long)]
+    app: bool,
+}
 
-pub fn run(common: &Common, _: &OpenapiArgs) -> Result<()> {
-    print(&http::document(&common.load()?.config, &http::endpoints()))
+pub fn run(common: &Common, args: &OpenapiArgs) -> Result<()> {
+    let audience = if args.app { DocumentAudience::App } else { DocumentAudience::All };
+    print(&http::document(&common.load()?.config, &http::select(http::endpoints(), audience)))
 }

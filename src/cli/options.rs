@@ -150,7 +150,7 @@ pub fn find_address(app: &App, who: &str) -> Option<Address> {
 
 /// Finds a user by id, phone number or email address.
 pub fn find_user(app: &App, who: &str) -> Result<User> {
-    let not_found = || Error::new(Code::NotFound).detail(format!("User `{who}` not found."));
+    let not_found = || Error::new(Code::NotFound).english_detail(format!("User `{who}` not found."));
     let user = if let Some(address) = find_address(app, who) {
         app.core.store.read(|tx| users::find_by_address_in(tx, &address)?.ok_or_else(not_found))
     } else {

@@ -48,20 +48,20 @@ pub fn page_json(page: PageRequest, items: &[impl Serialize], total: i64) -> Val
 
 /// Fails with exit code 5 unless the check passed.
 pub fn check(has_passed: bool, detail: impl Into<Cow<'static, str>>) -> Result<()> {
-    if has_passed { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+    if has_passed { Ok(()) } else { Err(Error::new(Code::ChecksFailed).english_detail(detail)) }
 }
 
 /// Converts the error of reading an operator's file, and names the file.
 pub fn unreadable_file(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| {
         let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidRequest };
-        Error::new(code).detail(format!("{}: {error}", path.display()))
+        Error::new(code).english_detail(format!("{}: {error}", path.display()))
     }
 }
 
 /// Replaces the detail of errors with this code.
 pub fn with_detail(code: Code, detail: String) -> impl FnOnce(Error) -> Error {
-    move |error| if error.code == code { error.detail(detail) } else { error }
+    move |error| if error.code == code { error.english_detail(detail) } else { error }
 }
 
 /// Names the missing item in `not_found` errors. Operators may see what HTTP callers may not.

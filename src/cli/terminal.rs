@@ -28,7 +28,7 @@ pub struct CommandFailure {
 pub fn print(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{}", escape(text)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::new(Code::StorageFailed).detail("Cannot write to standard output.").caused_by(error))
+            Err(Error::new(Code::StorageFailed).english_detail("Cannot write to standard output.").caused_by(error))
         }
         _ => Ok(()),
     }
@@ -44,7 +44,7 @@ pub fn announce() -> Announce {
 
 /// Asks for confirmation on a terminal. Without a terminal, `--yes` is required.
 pub fn confirm(yes: bool, question: &str) -> Result<()> {
-    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).detail(detail));
+    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).english_detail(detail));
     if yes {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub fn confirm(yes: bool, question: &str) -> Result<()> {
 pub fn first_line() -> Result<String> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| match error.kind() {
-        ErrorKind::InvalidData => Error::new(Code::InvalidRequest).detail("Standard input is not UTF-8."),
+        ErrorKind::InvalidData => Error::new(Code::InvalidRequest).english_detail("Standard input is not UTF-8."),
         _ => Error::internal(error),
     })?;
     Ok(line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).to_owned())
@@ -73,7 +73,7 @@ pub fn first_line() -> Result<String> {
 /// Takes a new password from the first line of standard input, generates one, or asks for it on a terminal. A generated
 /// one is printed to standard error.
 pub fn new_password(from_stdin: bool, is_generated: bool) -> Result<String> {
-    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).detail(detail));
+    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).english_detail(detail));
     if from_stdin {
         return first_line();
     }
@@ -108,8 +108,7 @@ impl CommandFailure {
 
 /// Returns the error as a problem of the HTTP API: code, detail and invalid parameters.
 fn problem(error: &Error) -> Value {
-    let to_json =
-        |fault: &FieldError| json!({ "field": fault.field, "code": fault.code.name(), "message": fault.message });
+    let to_json = |fault: &FieldError| json!({ "field": fault.field, "code": fault.code.name(), "message": fault.message.english });
     let mut problem = json!({ "code": error.code.name(), "detail": message(error) });
     if !error.fields.is_empty() {
         problem["errors"] = error.fields.iter().map(to_json).collect();

@@ -284,7 +284,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, ch
     })?;
     if total == 0 && !skipped.is_empty() {
         let detail = "No line of the file is a valid word. The file must be UTF-8.";
-        return Err(Error::new(Code::UnsupportedMediaType).detail(detail));
+        return Err(Error::new(Code::UnsupportedMediaType).english_detail(detail));
     }
     Ok(())
 }

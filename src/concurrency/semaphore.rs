@@ -46,7 +46,10 @@ impl Semaphore {
         if before < self.capacity {
             Ok(permit)
         } else {
-            Err(Error::new(Code::Overloaded).detail("Too many operations of this kind are running. Try again later."))
+            Err(Error::new(Code::Overloaded).detail((
+                "Too many operations of this kind are running. Try again later.",
+                "此类操作正在运行的过多，请稍后再试。",
+            )))
         }
     }
 }
@@ -230,9 +233,10 @@ impl From<NoPermit> for Error {
     fn from(limit: NoPermit) -> Self {
         match limit {
             NoPermit::KeyLimit => Self::new(Code::TooManyRequests).retry_after(Duration::from_secs(1)),
-            NoPermit::TotalLimit => {
-                Self::new(Code::Overloaded).detail("Too many operations of this kind are running. Try again later.")
-            }
+            NoPermit::TotalLimit => Self::new(Code::Overloaded).detail((
+                "Too many operations of this kind are running. Try again later.",
+                "此类操作正在运行的过多，请稍后再试。",
+            )),
         }
     }
 }

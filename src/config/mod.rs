@@ -180,5 +180,5 @@ impl Config {
 
 /// Returns the error for a configuration with these faults.
 pub fn configuration_error(faults: &[String]) -> Error {
-    Error::new(Code::Configuration).detail(faults.join("\n"))
+    Error::new(Code::Configuration).english_detail(faults.join("\n"))
 }

@@ -10,7 +10,7 @@ use super::{
     Packages, PaymentProvider, Prices, S3Addressing, SmsProvider, SuspensionRule, TokenPrice, WrongCodeStatus, declare,
     sources, values,
 };
-use crate::types::{Currency, EmailAddress, HostPattern, MicroAmount, OriginPattern, Region, TimeZone};
+use crate::types::{Currency, Date, EmailAddress, HostPattern, MicroAmount, OriginPattern, Region, TimeZone};
 
 declare::settings! {
     /// Data directory.
@@ -39,6 +39,8 @@ declare::settings! {
             "Host names of listeners without TLS on loopback addresses and of the listeners for administrators and metrics, besides `server.domain` and the host of `server.public_url`. Requests for other names are rejected, which prevents DNS rebinding. IP addresses and names without a dot are always accepted.";
         allowed_origins: Vec<OriginPattern> = "",
             "Origins of web pages, besides the service's own, that may call the API from a browser and read its responses (CORS), such as `https://app.example.com`; `https://*.example.com` allows all hosts below. They may not call /admin.";
+        sunset: Option<Date> = "",
+            "Day from which deprecated endpoints may be gone, such as 2027-12-31. If set, their responses name it (`Sunset`) and what replaces them (`Link`).";
         hsts: Duration = "180 days",
             "Time for which browsers use only HTTPS for the host (`Strict-Transport-Security`). Sent by listeners with TLS. 0 s turns it off.";
         trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128",

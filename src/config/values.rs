@@ -8,8 +8,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::mask_url_secrets;
 use crate::types::{
-    Currency, EmailAddress, Fen, HostPattern, MicroAmount, OriginPattern, Region, TimeZone, named_enum, parse_network,
-    without_byte_order_mark,
+    Currency, Date, EmailAddress, Fen, HostPattern, MicroAmount, OriginPattern, Region, TimeZone, named_enum,
+    parse_network, without_byte_order_mark,
 };
 
 /// An untyped value. The environment has only texts; a file also has lists and tables.
@@ -73,6 +73,7 @@ plain! {
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
     Region, "region", "is not a two-letter region code", quoted;
     HostPattern, "host name", "is not a host name, such as example.com or *.example.com", quoted;
+    Date, "day", "is not a day, such as 2027-12-31", quoted;
     OriginPattern, "origin", "is not the origin of a page, such as https://app.example.com or https://*.example.com", quoted;
     EmailAddress, "email address", "is not an email address", quoted;
     Currency, "currency", "is not a currency code of three letters, such as CNY", quoted;

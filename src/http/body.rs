@@ -71,8 +71,9 @@ pub async fn read<Permit>(
 async fn collect<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
     let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| Error::new(Code::InvalidRequest).detail("The body is incomplete.").caused_by(error))?;
+        let frame = frame.map_err(|error| {
+            Error::new(Code::InvalidRequest).detail(("The body is incomplete.", "请求体不完整。")).caused_by(error)
+        })?;
         let Ok(piece) = frame.into_data() else { continue };
         let length = only.len() + several.len() + piece.len();
         if length > limit {
@@ -93,7 +94,8 @@ async fn collect<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Res
 
 /// Returns the error of a body that is larger than the endpoint allows.
 pub fn too_large(limit: usize) -> Error {
-    Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."))
+    Error::new(Code::BodyTooLarge)
+        .detail((format!("The body is larger than {limit} bytes."), format!("请求体超过 {limit} 字节。")))
 }
 
 /// Reads and drops the rest of a rejected body, so that the client reads the response. A client that sent `Expect:
@@ -154,7 +156,10 @@ fn form_pairs(form: &str) -> Result<Vec<Pair<'_>>> {
     let pairs = encoded_pairs(form)?;
     // Percent-encoded JSON is one long name without a value.
     if pairs.iter().any(|(name, _)| name.starts_with(['{', '"'])) {
-        let detail = "The form holds JSON. Send it as it is, with the content type application/json.";
+        let detail = (
+            "The form holds JSON. Send it as it is, with the content type application/json.",
+            "表单中是 JSON，请以 application/json 类型直接发送。",
+        );
         return Err(Error::new(Code::InvalidRequest).detail(detail));
     }
     Ok(pairs)
@@ -173,7 +178,7 @@ pub fn encoded_pairs(text: &str) -> Result<Vec<Pair<'_>>> {
 }
 
 fn decoded(text: &str) -> Result<Cow<'_, str>> {
-    let not_utf8 = |_| Error::new(Code::InvalidRequest).detail("A parameter is not UTF-8.");
+    let not_utf8 = |_| Error::new(Code::InvalidRequest).detail(("A parameter is not UTF-8.", "参数不是 UTF-8。"));
     if text.contains('+') {
         let text = text.replace('+', " ");
         return percent_decode_str(&text).decode_utf8().map(|text| Cow::Owned(text.into_owned())).map_err(not_utf8);
@@ -184,7 +189,10 @@ fn decoded(text: &str) -> Result<Cow<'_, str>> {
 fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -> Result<Vec<Pair<'request>>> {
     let text = utf8(body, Code::InvalidJson)?;
     if is_too_deep(text) {
-        return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {MAX_DEPTH} levels.")));
+        return Err(Error::new(Code::InvalidJson).detail((
+            format!("The body is nested deeper than {MAX_DEPTH} levels."),
+            format!("请求体嵌套超过 {MAX_DEPTH} 层。"),
+        )));
     }
     if let Some(name) = bare_list
         && let Ok(items) = serde_json::from_str::<&JsonValue>(text)
@@ -213,17 +221,19 @@ pub fn object_members(text: &str) -> Option<Vec<Pair<'static>>> {
 /// Reports the position where a body is no longer an object. Unlike the parser's message, it does not repeat the input.
 fn no_object(error: &serde_json::Error) -> Error {
     let what = match error.classify() {
-        Category::Eof => "unexpected end of input",
-        Category::Syntax => "syntax error",
-        Category::Data | Category::Io => "a value of another type",
+        Category::Eof => ("unexpected end of input", "内容提前结束"),
+        Category::Syntax => ("syntax error", "语法错误"),
+        Category::Data | Category::Io => ("a value of another type", "值的类型不同"),
     };
-    let (line, column) = (error.line(), error.column());
-    Error::new(Code::InvalidJson)
-        .detail(format!("The body is not a JSON object: {what}, at line {line} and column {column}."))
+    let ((english, chinese), line, column) = (what, error.line(), error.column());
+    Error::new(Code::InvalidJson).detail((
+        format!("The body is not a JSON object: {english}, at line {line} and column {column}."),
+        format!("请求体不是 JSON 对象：{chinese}，位于第 {line} 行第 {column} 列。"),
+    ))
 }
 
 fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
-    str::from_utf8(bytes).map_err(|_| Error::new(code).detail("The body is not UTF-8."))
+    str::from_utf8(bytes).map_err(|_| Error::new(code).detail(("The body is not UTF-8.", "请求体不是 UTF-8。")))
 }
 
 /// Counts brackets outside of strings, because the parser below skips over nested values without counting.

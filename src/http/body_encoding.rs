@@ -61,16 +61,18 @@ fn decompress(body: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
 }
 
 fn unsupported_coding() -> Error {
-    Error::new(Code::UnsupportedMediaType).detail("The only content coding that is accepted is gzip.")
+    Error::new(Code::UnsupportedMediaType)
+        .detail(("The only content coding that is accepted is gzip.", "只接受 gzip 内容编码。"))
 }
 
 fn gunzip(body: &[u8], limit: usize) -> Result<Bytes> {
     let mut unpacked = Vec::new();
     // One byte more tells a body at the limit from a longer one, without unpacking the rest.
-    MultiGzDecoder::new(body)
-        .take(limit as u64 + 1)
-        .read_to_end(&mut unpacked)
-        .map_err(|error| Error::new(Code::InvalidRequest).detail("The body is not valid gzip.").caused_by(error))?;
+    MultiGzDecoder::new(body).take(limit as u64 + 1).read_to_end(&mut unpacked).map_err(|error| {
+        Error::new(Code::InvalidRequest)
+            .detail(("The body is not valid gzip.", "请求体不是有效的 gzip。"))
+            .caused_by(error)
+    })?;
     if unpacked.len() > limit { Err(too_large(limit)) } else { Ok(unpacked.into()) }
 }
 
@@ -101,7 +103,10 @@ impl Parts {
                 Ok(text) => fields.push((name, text.to_owned())),
                 // No endpoint has a parameter that is a file, and unknown parameters are ignored.
                 Err(_) if is_file => {}
-                Err(_) => return Err(Error::new(Code::InvalidRequest).detail("A part of the body is not UTF-8.")),
+                Err(_) => {
+                    return Err(Error::new(Code::InvalidRequest)
+                        .detail(("A part of the body is not UTF-8.", "请求体的一部分不是 UTF-8。")));
+                }
             }
         }
         Ok(Self { fields, objects })
@@ -127,7 +132,11 @@ fn closed(body: Bytes, headers: &HeaderMap) -> Bytes {
 fn json_of(fields: &[(String, String)], objects: &[String]) -> Result<String> {
     let mut members = Vec::with_capacity(fields.len() + objects.len());
     for object in objects {
-        let no_json = |error| Error::new(Code::InvalidJson).detail("A part of the body is not JSON.").caused_by(error);
+        let no_json = |error| {
+            Error::new(Code::InvalidJson)
+                .detail(("A part of the body is not JSON.", "请求体的一部分不是 JSON。"))
+                .caused_by(error)
+        };
         serde_json::from_str::<&RawValue>(object).map_err(no_json)?;
         let inner = object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or_default().trim();
         members.extend((!inner.is_empty()).then(|| inner.to_owned()));
@@ -140,7 +149,8 @@ fn json_of(fields: &[(String, String)], objects: &[String]) -> Result<String> {
 }
 
 fn invalid_multipart() -> Error {
-    Error::new(Code::InvalidRequest).detail("The body is not a valid multipart form.")
+    Error::new(Code::InvalidRequest)
+        .detail(("The body is not a valid multipart form.", "请求体不是有效的 multipart 表单。"))
 }
 
 fn damaged(error: MultipartError) -> Error {

@@ -73,7 +73,7 @@ fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
     if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
         return Ok(at);
     }
-    Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
+    Err(Fault::new(FieldCode::OutOfRange, ("must be from 1970 to a day from now", "须在 1970 年到一天之后之间")))
 }
 
 /// A time that may have to be read in a zone that is not known yet.
@@ -85,7 +85,7 @@ impl Parameter for CastAt {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "example": "2026-01-02T11:04:05+08:00" })
+        json!({ "type": "string", "example": "2026-01-02T11:04:05+08:00" })
     }
 }
 
@@ -96,7 +96,10 @@ impl Parameter for TimeZone {
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
         let zone = name.parse().ok().filter(|_| is_name);
         zone.ok_or_else(|| {
-            Fault::new(FieldCode::UnknownValue, "must be the IANA name of a time zone, such as Asia/Shanghai")
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be the IANA name of a time zone, such as Asia/Shanghai", "须为 IANA 时区名，例如 Asia/Shanghai"),
+            )
         })
     }
 

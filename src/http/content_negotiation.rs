@@ -18,14 +18,22 @@ pub fn quality(header: &str, choice: &str) -> Option<f32> {
     })
 }
 
-/// Returns the language that the client prefers: Chinese unless it names English first.
-pub fn preferred_locale(headers: &HeaderMap) -> Locale {
-    let header = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let quality_of_language = |code: &str| {
-        let matches = |range: &&str| range.trim_start().get(..2).is_some_and(|start| start.eq_ignore_ascii_case(code));
+/// Returns the language that the client prefers of those that the service speaks. All kinds of Chinese are one.
+pub fn preferred_locale(headers: &HeaderMap) -> Option<Locale> {
+    let header = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok())?;
+    let quality_of_language = |language: &str| {
+        let matches = |range: &&str| {
+            let tag = range.split(';').next().unwrap_or_default().trim();
+            tag.split(['-', '_']).next().is_some_and(|primary| primary.eq_ignore_ascii_case(language))
+        };
         header.split(',').filter(matches).map(quality_of).fold(0.0, f32::max)
     };
-    if quality_of_language("en") > quality_of_language("zh") { Locale::English } else { Locale::Chinese }
+    let [chinese, english] = ["zh", "en"].map(quality_of_language);
+    if chinese <= 0.0 && english <= 0.0 {
+        None
+    } else {
+        Some(if english > chinese { Locale::English } else { Locale::Chinese })
+    }
 }
 
 /// Returns the quality of one choice, such as `en-GB; q=0.8`.
@@ -40,6 +48,8 @@ fn quality_in<'header>(mut parameters: impl Iterator<Item = &'header str>) -> f3
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -49,5 +59,24 @@ mod tests {
             .map(|choice| quality(header, choice));
         assert_eq!(["en-GB; q=0.1", "zh"].map(|choice| Some(quality_of(choice))), [Some(0.1), Some(1.0)]);
         assert_eq!(qualities, [Some(1.0), Some(0.5), Some(0.0), Some(1.0), None, None]);
+    }
+
+    #[test]
+    fn languages_follow_their_quality() {
+        let preferred = |header: &'static str| {
+            preferred_locale(&HeaderMap::from_iter([(header::ACCEPT_LANGUAGE, HeaderValue::from_static(header))]))
+        };
+        for header in
+            ["zh", "zh-CN", "zh-Hans", "zh-TW", "zh_CN", "ZH-hant-HK;q=0.5", "fr, zh;q=0.2, en;q=0.1", "en, zh"]
+        {
+            assert_eq!(preferred(header), Some(Locale::Chinese), "{header}");
+        }
+        for header in ["en", "en-GB", "EN_us", "zh;q=0.8, en;q=0.9", "zh;q=0, en;q=0.1", "de, en;q=0.3"] {
+            assert_eq!(preferred(header), Some(Locale::English), "{header}");
+        }
+        for header in ["", "*", "de", "enm", "zha", "zh;q=0", "en;q=0.0"] {
+            assert_eq!(preferred(header), None, "{header}");
+        }
+        assert_eq!(preferred_locale(&HeaderMap::new()), None);
     }
 }

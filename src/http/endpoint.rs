@@ -64,7 +64,13 @@ pub struct Endpoint {
     pub area: Area,
     pub method: Method,
     pub path: &'static str,
+    /// The stable name in the API document and in generated clients, such as `coinBalance`.
+    pub operation: &'static str,
+    /// The operation that replaces this one.
+    pub successor: Option<&'static str>,
     pub access: Access,
+    /// The use of the endpoint in an app, and rules that its parameters do not tell.
+    pub notes: &'static str,
     pub summary: &'static str,
     pub parameters: Vec<ParameterDescription>,
     pub body_shape: BodyShape,
@@ -135,7 +141,10 @@ impl Endpoint {
             area: Area::Operations,
             method,
             path,
+            operation: "",
+            successor: None,
             access,
+            notes: "",
             summary: "",
             parameters,
             body_shape: P::BODY,
@@ -159,6 +168,20 @@ impl Endpoint {
 
     pub fn summary(self, summary: &'static str) -> Self {
         Self { summary, ..self }
+    }
+
+    /// Sets the name in the API document. Generated clients call the endpoint by it, so that it must not change.
+    pub fn named(self, operation: &'static str) -> Self {
+        Self { operation, ..self }
+    }
+
+    /// Marks the endpoint as deprecated in favour of another operation.
+    pub fn successor(self, operation: &'static str) -> Self {
+        Self { successor: Some(operation), ..self }
+    }
+
+    pub fn notes(self, notes: &'static str) -> Self {
+        Self { notes, ..self }
     }
 
     pub fn errors(self, errors: &'static [Code]) -> Self {
@@ -208,6 +231,11 @@ impl Endpoint {
             admits_pages: !matches!(self.access, Access::Admin(_) | Access::Signature),
             needs_recent_sign_in: self.needs_recent_sign_in,
         }
+    }
+
+    /// Returns true for endpoints that an app calls, with or without a user.
+    pub fn is_for_apps(&self) -> bool {
+        !matches!(self.access, Access::Admin(_) | Access::Signature) && !self.path.starts_with("/admin/")
     }
 
     /// Returns true for the API below `/api/v1`, which names users by their token alone.

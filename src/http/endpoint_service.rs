@@ -14,7 +14,7 @@ use axum::{
     RequestExt,
     body::{Body, Bytes, HttpBody},
     extract::{RawPathParams, rejection::RawPathParamsRejection},
-    http::{Method, Request, Response, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header},
 };
 use futures_util::FutureExt;
 use tower::Service;
@@ -22,7 +22,7 @@ use tower::Service;
 use super::{
     body, body_encoding,
     guard::{self, Access, Authorized},
-    precompressed::accepted_coding,
+    precompressed::coding_of_new_content,
     rate_limit::{BudgetHolder, RateBudget},
     reply::{self, NO_STORE, problem},
     request_context::RequestContext,
@@ -34,9 +34,9 @@ use super::{
 use crate::{
     config::{self, LimitsConfig},
     domain::{identity::codes::client_network, operations::audit::PendingAudit},
-    error::{Code, Error, Result},
+    error::{Code, Error, Result, Sentence},
     store,
-    types::sha256_of_parts,
+    types::{Date, sha256_of_parts},
 };
 
 /// Long bodies of one sender that may arrive at once.
@@ -52,6 +52,8 @@ pub struct EndpointSpec {
     pub id: EndpointId,
     pub access: Access,
     pub body_limit: BodyLimit,
+    /// The path of the endpoint that replaces this one.
+    pub successor: Option<&'static str>,
     pub budget: Option<RateBudget>,
     pub is_idempotent: bool,
     pub handler: Arc<dyn ErasedHandler>,
@@ -121,6 +123,9 @@ impl EndpointSpec {
             let holder = BudgetHolder { user: meta.user.get().copied(), client: meta.client };
             budget.add_to(headers, &self.state.app, holder);
         }
+        if let Some((path, day)) = self.successor.zip(self.state.app.core.config.server.sunset) {
+            announce_sunset(headers, path, day);
+        }
         if is_hidden_from_caches || !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, NO_STORE);
         }
@@ -134,7 +139,11 @@ impl EndpointSpec {
         let has_body = !request.body().is_end_stream();
         let body = if has_body { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Taken after the body has arrived: slow senders must not use up the permits.
-        let _permit = self.state.requests.try_acquire().map_err(|_| overloaded("Too many requests are running."))?;
+        let _permit = self
+            .state
+            .requests
+            .try_acquire()
+            .map_err(|_| overloaded(("Too many requests are running.", "正在处理的请求过多。")))?;
         let path = path_parameters(request, self.id.path).await?;
         let audit = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {
@@ -143,7 +152,7 @@ impl EndpointSpec {
             }
             _ => None,
         };
-        let is_compressed = accepted_coding(request.headers()).is_some();
+        let coding = coding_of_new_content(request.headers());
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,
@@ -162,7 +171,7 @@ impl EndpointSpec {
             Some(audit) => run_audited(audit, future).await?,
             None => future.await?,
         };
-        unread_responses::limit(&self.state, meta, is_compressed, response).await
+        unread_responses::limit(&self.state, meta, coding, response).await
     }
 
     async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Authorized> {
@@ -181,7 +190,7 @@ impl EndpointSpec {
         let permit = || {
             let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
             let permit = self.state.long_bodies.try_acquire(sender, LONG_BODIES_PER_SENDER);
-            permit.ok_or_else(|| overloaded("Too many long request bodies are arriving."))
+            permit.ok_or_else(|| overloaded(("Too many long request bodies are arriving.", "正在接收的长请求过多。")))
         };
         let read = body::read(body, request.headers(), limit, permit);
         match tokio::time::timeout(limits.body_timeout, read).await {
@@ -191,6 +200,16 @@ impl EndpointSpec {
             }
             Err(_) => Err(Code::RequestTimeout.into()),
         }
+    }
+}
+
+/// Tells clients of a deprecated endpoint until when it is served, and what replaces it (RFC 8594).
+fn announce_sunset(headers: &mut HeaderMap, successor: &str, day: Date) {
+    let end = HeaderValue::from_str(&day.strftime("%a, %d %b %Y 00:00:00 GMT").to_string());
+    let link = HeaderValue::from_str(&format!("<{successor}>; rel=\"successor-version\""));
+    if let (Ok(end), Ok(link)) = (end, link) {
+        headers.insert("sunset", end);
+        headers.insert(header::LINK, link);
     }
 }
 
@@ -207,7 +226,7 @@ pub(super) async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture
     task.await.map_err(Error::internal)?
 }
 
-pub(super) fn overloaded(detail: &'static str) -> Error {
+pub(super) fn overloaded(detail: impl Into<Sentence>) -> Error {
     Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
 }
 
@@ -236,7 +255,7 @@ pub(super) async fn path_parameters(request: &mut Request<Body>, template: &str)
     }
     let found = request.extract_parts::<RawPathParams>().await.map_err(|rejection| match rejection {
         RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
-            Error::new(Code::InvalidRequest).detail("The path is not UTF-8.")
+            Error::new(Code::InvalidRequest).detail(("The path is not UTF-8.", "路径不是 UTF-8。"))
         }
         other => Error::internal(other),
     })?;

@@ -133,7 +133,10 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
 fn require_recent_sign_in(app: &App, token: Option<&str>) -> Result<()> {
     let Some(session) = token.filter(|token| admins::is_session(token)) else { return Ok(()) };
     if step_up::is_needed(&app.core, &Secret::from_text(session.to_owned()))? {
-        let detail = "This requires a sign-in within the last ten minutes. Sign in again at `/admin/login`.";
+        let detail = (
+            "This requires a sign-in within the last ten minutes. Sign in again at `/admin/login`.",
+            "此操作需要十分钟内的登录，请在 `/admin/login` 重新登录。",
+        );
         return Err(Error::new(Code::StepUpRequired).detail(detail));
     }
     Ok(())

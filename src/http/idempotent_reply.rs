@@ -89,7 +89,8 @@ impl RequestContext {
     fn claim(&self) -> Result<Option<Claim>> {
         let Some(header) = self.idempotency.as_deref() else { return Ok(None) };
         if header.is_ambiguous {
-            let detail = "Idempotency-Key was given twice with different values.";
+            let detail =
+                ("Idempotency-Key was given twice with different values.", "Idempotency-Key 出现了两个不同的值。");
             return Err(Error::new(Code::ConflictingParameter).detail(detail));
         }
         let key = header.key().map_err(|fault| Error::fields(vec![fault]))?;

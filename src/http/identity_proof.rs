@@ -36,7 +36,12 @@ named_enum! {
 impl Parameter for ProofKind {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?.trim().to_ascii_lowercase();
-        let fault = || Fault::new(FieldCode::UnknownValue, "must be `apple`, `google`, `wechat` or `phone`");
+        let fault = || {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be `apple`, `google`, `wechat` or `phone`", "须为 `apple`、`google`、`wechat` 或 `phone`"),
+            )
+        };
         Self::from_name(&name).ok_or_else(fault)
     }
 
@@ -48,7 +53,12 @@ impl Parameter for ProofKind {
 impl Parameter for IdentityProvider {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?.trim().to_ascii_lowercase();
-        let fault = || Fault::new(FieldCode::UnknownValue, "must be `apple`, `google` or `wechat`");
+        let fault = || {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be `apple`, `google` or `wechat`", "须为 `apple`、`google` 或 `wechat`"),
+            )
+        };
         Self::from_name(&name).ok_or_else(fault)
     }
 
@@ -65,10 +75,13 @@ impl Parameter for ProofText {
         let text = text(value)?;
         let text = text.trim();
         if text.len() > LONGEST_PROOF {
-            return Err(Fault::new(FieldCode::TooLong, format!("must have at most {LONGEST_PROOF} characters")));
+            return Err(Fault::new(FieldCode::TooLong, at_most(LONGEST_PROOF)));
         }
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Fault::new(FieldCode::InvalidFormat, "must be the text that the provider gave to the app"));
+            return Err(Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be the text that the provider gave to the app", "须为平台给应用的原文"),
+            ));
         }
         Ok(Self(Secret::from_text(text)))
     }
@@ -88,10 +101,13 @@ impl Parameter for Nonce {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let text = text(value)?;
         if text.len() > LONGEST_NONCE {
-            return Err(Fault::new(FieldCode::TooLong, format!("must have at most {LONGEST_NONCE} characters")));
+            return Err(Fault::new(FieldCode::TooLong, at_most(LONGEST_NONCE)));
         }
         if text.chars().any(char::is_control) {
-            return Err(Fault::new(FieldCode::InvalidCharacter, "must not have control characters"));
+            return Err(Fault::new(
+                FieldCode::InvalidCharacter,
+                ("must not have control characters", "不能含控制字符"),
+            ));
         }
         Ok(Self(text.into_owned()))
     }
@@ -127,8 +143,13 @@ pub fn identity_proof(fields: &mut Fields<'_, '_>) -> Option<IdentityProof> {
     })
 }
 
+fn at_most(length: usize) -> (String, String) {
+    (format!("must have at most {length} characters"), format!("最多 {length} 个字符"))
+}
+
 fn required(field: &str, value: Option<ProofText>) -> Result<Secret> {
-    let fault = || Error::field(field, Fault::new(FieldCode::Required, "is required by this provider"));
+    let fault =
+        || Error::field(field, Fault::new(FieldCode::Required, ("is required by this provider", "此平台需要该参数")));
     value.map(|ProofText(text)| text).ok_or_else(fault)
 }
 

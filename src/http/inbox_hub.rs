@@ -92,8 +92,11 @@ impl InboxHub {
     /// # Errors
     /// `overloaded` if the user, or all users together, have too many, or the service stops.
     pub fn subscribe(self: &Arc<Self>, user: UserId, token: Option<Secret>) -> Result<InboxSubscription> {
-        let too_many =
-            || Error::new(Code::Overloaded).detail("Too many notification streams are open.").retry_after(RETRY_AFTER);
+        let too_many = || {
+            Error::new(Code::Overloaded)
+                .detail(("Too many notification streams are open.", "打开的通知流过多。"))
+                .retry_after(RETRY_AFTER)
+        };
         let permit = self.permits.try_acquire(user, self.max_per_user).ok_or_else(too_many)?;
         let listener = Arc::new(InboxListener { token, wake: Notify::new(), end: AtomicU8::new(0) });
         let mut listening = lock_unpoisoned(&self.listeners);

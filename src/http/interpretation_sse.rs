@@ -1,7 +1,6 @@
 //! The interpretation in responses, whole and as a stream of `meta`, `delta`, `done` and `error` events.
 
 use serde::Serialize;
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
         classic_response::Classic,
         reply::{Problem, retry_after_seconds},
         request_meta::RequestMeta,
-        sse::SseSender,
+        sse::{EventDescription, SseSender, StreamedResource},
     },
     providers::{client::with_cancellation, llm::Flow},
     types::{Locale, Timestamp},
@@ -136,14 +135,46 @@ impl From<CallRecord> for Interpretation {
     }
 }
 
-/// The data of an `error` event: a problem document and the delay that headers cannot carry any more.
-#[derive(Serialize)]
+impl StreamedResource for Interpretation {
+    fn events() -> Vec<EventDescription> {
+        vec![
+            EventDescription::of::<InterpretationStarted<'_>>("meta"),
+            EventDescription::of::<InterpretationPiece<'_>>("delta"),
+            EventDescription::of::<Self>("done"),
+            EventDescription::of::<SseError<'_>>("error"),
+        ]
+    }
+}
+
+/// The data of a `meta` event, which begins a stream.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+pub struct InterpretationStarted<'call> {
+    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
+    pub trace_id: &'call str,
+    #[schema(example = "builtin")]
+    pub provider: &'call str,
+    #[schema(example = "builtin-1")]
+    pub model: &'call str,
+}
+
+/// The data of a `delta` event: the next piece of the text.
+#[derive(Serialize, ToSchema)]
+pub struct InterpretationPiece<'call> {
+    #[schema(example = "万事起头难")]
+    pub text: &'call str,
+}
+
+/// The data of an `error` event: a problem document and the delay that headers cannot carry any more.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StreamError)]
 pub struct SseError<'error> {
     #[serde(flatten)]
     problem: Problem<'error>,
     /// Seconds until a retry makes sense, as in `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 30)]
     retry_after: Option<u64>,
 }
 
@@ -165,11 +196,12 @@ pub fn stream<F>(
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
     let models = &app.model_calls.models;
-    sender.send("meta", &json!({ "traceId": trace_id, "provider": models.name(), "model": models.model() }));
+    let (provider, model) = (models.name(), models.model());
+    sender.send("meta", &InterpretationStarted { trace_id, provider, model });
     let outcome = with_cancellation(sender.cancellation_check(), || {
         run(&mut |text| {
             // An empty chunk only checks the connection.
-            let is_open = sender.is_open() && (text.is_empty() || sender.send("delta", &json!({ "text": text })));
+            let is_open = sender.is_open() && (text.is_empty() || sender.send("delta", &InterpretationPiece { text }));
             if is_open { Flow::Continue } else { Flow::Stop }
         })
     });

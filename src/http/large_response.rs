@@ -60,7 +60,7 @@ pub async fn limit_to_one(
 }
 
 fn still_being_read(retry_after: Duration) -> Error {
-    let detail = "Another large response to the same user is still being read.";
+    let detail = ("Another large response to the same user is still being read.", "同一用户的另一个大响应仍在读取。");
     Error::new(Code::Overloaded).detail(detail).retry_after(retry_after)
 }
 

@@ -167,7 +167,7 @@ fn bind_error(address: SocketAddr, error: &std::io::Error) -> Error {
         ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,
         _ => Code::Configuration,
     };
-    Error::new(code).detail(format!("Cannot listen on {address}: {error}"))
+    Error::new(code).english_detail(format!("Cannot listen on {address}: {error}"))
 }
 
 #[cfg(test)]

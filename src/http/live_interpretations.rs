@@ -133,7 +133,8 @@ impl LiveInterpretation {
     fn listen(self: &Arc<Self>) -> Result<LiveListener> {
         let mut state = lock_unpoisoned(&self.state);
         if state.listeners >= MAX_LISTENERS {
-            return Err(Error::new(Code::TooManyCalls).detail("Too many devices listen to this interpretation."));
+            return Err(Error::new(Code::TooManyCalls)
+                .detail(("Too many devices listen to this interpretation.", "接收此次解读的设备过多。")));
         }
         state.listeners += 1;
         state.deserted_at = None;

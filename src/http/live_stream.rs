@@ -11,11 +11,10 @@ use axum::{
 };
 use futures_util::stream::unfold;
 use serde::Serialize;
-use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{
-    interpretation_sse::{Interpretation, SseError},
+    interpretation_sse::{Interpretation, InterpretationPiece, InterpretationStarted, SseError},
     live_interpretations::{LiveCall, LiveListener, LiveOutcome, LiveProgress, copy_of},
     request_context::RequestContext,
     request_meta::RequestMeta,
@@ -43,7 +42,10 @@ impl EventId {
         let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
         let parsed = value.to_str().ok().and_then(Self::parse).map(Some);
         parsed.ok_or_else(|| {
-            let fault = Fault::new(FieldCode::InvalidFormat, "must be the id of an event of an interpretation");
+            let fault = Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be the id of an event of an interpretation", "须为解读事件的 ID"),
+            );
             Error::field("Last-Event-ID", fault)
         })
     }
@@ -100,7 +102,7 @@ impl LiveStream {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let event = match std::mem::replace(&mut self.stage, Stage::Running) {
             Stage::Beginning(LiveCall { trace_id, provider, model }) => {
-                self.event("meta", &json!({ "traceId": trace_id, "provider": provider, "model": model }))
+                self.event("meta", &InterpretationStarted { trace_id: &trace_id, provider: &provider, model: &model })
             }
             Stage::Running => self.next_text().await,
             Stage::Over => return None,
@@ -116,7 +118,7 @@ impl LiveStream {
             match self.listener.progress(self.id.position) {
                 LiveProgress::Text(text, position) => {
                     self.id.position = position;
-                    return self.event("delta", &json!({ "text": text }));
+                    return self.event("delta", &InterpretationPiece { text: &text });
                 }
                 LiveProgress::Ended(LiveOutcome::Finished(record)) => {
                     self.stage = Stage::Over;

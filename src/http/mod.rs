@@ -67,5 +67,6 @@ mod user_purchase;
 mod v0;
 mod v1;
 
-pub use openapi::document::document;
+pub use openapi::document::{document, select};
+pub use params::DocumentAudience;
 pub use routes::endpoints;

@@ -30,7 +30,12 @@ impl Parameter for ChannelName {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?;
         let known = CHANNELS.into_iter().find(|known| *known == name.trim());
-        let fault = || Fault::new(FieldCode::UnknownValue, format!("must be one of: {}", CHANNELS.join(", ")));
+        let fault = || {
+            Fault::new(
+                FieldCode::UnknownValue,
+                (format!("must be one of: {}", CHANNELS.join(", ")), format!("须为其中之一：{}", CHANNELS.join(", "))),
+            )
+        };
         known.map(|name| Self(name.to_owned())).ok_or_else(fault)
     }
 
@@ -52,7 +57,12 @@ named_enum! {
 
 impl Parameter for PayerClientKind {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let fault = || Fault::new(FieldCode::UnknownValue, "must be `app`, `h5`, `jsapi` or `native`");
+        let fault = || {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be `app`, `h5`, `jsapi` or `native`", "须为 `app`、`h5`、`jsapi` 或 `native`"),
+            )
+        };
         Self::from_name(text(value)?.trim()).ok_or_else(fault)
     }
 
@@ -71,7 +81,10 @@ impl Parameter for OpenId {
         if id.bytes().all(is_id) {
             Ok(Self(id))
         } else {
-            Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits, `_` and `-`"))
+            Err(Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be letters, digits, `_` and `-`", "只能包含字母、数字、`_` 和 `-`"),
+            ))
         }
     }
 
@@ -91,7 +104,8 @@ fn payer_client(rules: &Rules<'_>, (kind, open_id): (Option<PayerClientKind>, Op
         (Some(PayerClientKind::Native), _) => PayerClient::Native,
         (Some(PayerClientKind::Jsapi), Some(OpenId(open_id))) => PayerClient::Jsapi { open_id },
         (Some(PayerClientKind::Jsapi), None) => {
-            let fault = Fault::new(FieldCode::Required, "is required with the client `jsapi`");
+            let fault =
+                Fault::new(FieldCode::Required, ("is required with the client `jsapi`", "客户端为 `jsapi` 时必填"));
             return Err(Error::field("openId", fault));
         }
     })

@@ -362,7 +362,8 @@ pub struct Problem<'error> {
     pub title: &'static str,
     #[schema(example = 422)]
     pub status: u16,
-    /// A sentence for people. It may change; branch on `code`.
+    /// A sentence for developers, in Chinese if `Accept-Language` prefers it, or else in English. It may change; branch
+    /// on `code`.
     #[schema(example = "Some parameters are invalid; `errors` lists all of them.")]
     pub detail: Cow<'error, str>,
     /// A sentence for users in their language: Chinese unless `Accept-Language` prefers English.
@@ -440,11 +441,17 @@ impl<'error> Problem<'error> {
         let status = status_for(meta, error.code);
         let is_internal = status == StatusCode::INTERNAL_SERVER_ERROR;
         let code = if is_internal { Code::Internal } else { error.code };
-        let detail: &str = if is_internal { Code::Internal.meaning() } else { &error.detail };
+        // Clients that name no language get details in English, as they always did.
+        let locale = meta.named_locale.unwrap_or(Locale::English);
+        let detail = match (is_internal, locale) {
+            (true, Locale::English) => Code::Internal.meaning(),
+            (true, Locale::Chinese) => Code::Internal.chinese(),
+            (false, locale) => error.detail_in(locale),
+        };
         let field = |field: &'error crate::error::FieldError| ProblemField {
             field: field.field.as_str().into(),
             code: field.code.name(),
-            message: field.message.as_str().into(),
+            message: field.message.in_locale(locale).into(),
         };
         let confirmation = error.confirmation.as_ref();
         Self {
@@ -495,9 +502,19 @@ pub fn problem(error: &Error, meta: &RequestMeta) -> Response<Body> {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     headers.insert(header::CACHE_CONTROL, NO_STORE);
+    headers.insert(header::CONTENT_LANGUAGE, content_language(meta));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-language"));
     add_retry_after(headers, error);
     rate_limit::add_exceeded(headers, error);
     response
+}
+
+/// Returns the languages of a problem. Without a preference `detail` and `message` differ.
+fn content_language(meta: &RequestMeta) -> HeaderValue {
+    HeaderValue::from_static(match meta.named_locale {
+        Some(locale) => locale.name(),
+        None => "en, zh",
+    })
 }
 
 fn add_retry_after(headers: &mut HeaderMap, error: &Error) {

@@ -164,7 +164,7 @@ impl RequestContext {
     /// `invalid_parameters` for the field `name` if an administrator names no user.
     pub fn require_claims(&self, claims: Claims, name: &str) -> Result<Claims> {
         if self.is_admin() && claims.is_empty() {
-            return Err(Error::field(name, Fault::new(FieldCode::Required, "is required")));
+            return Err(Error::field(name, Fault::new(FieldCode::Required, ("is required", "不能为空"))));
         }
         Ok(claims)
     }
@@ -184,7 +184,9 @@ impl RequestContext {
             (None, None) => Err(Code::NotFound.into()),
         };
         let user = self.app.core.store.read(find)?;
-        let another = |name| Err(Error::field(name, Fault::new(FieldCode::UnknownValue, "must be the same user")));
+        let another = |name| {
+            Err(Error::field(name, Fault::new(FieldCode::UnknownValue, ("must be the same user", "须为同一用户"))))
+        };
         if claims.users().any(|claimed| claimed != user.id) {
             return another("userId");
         }
@@ -239,9 +241,8 @@ impl RequestContext {
     pub async fn committed<T>(&self, pending: Pending<T>) -> Result<T> {
         match tokio::time::timeout(self.app.core.config.limits.write_timeout, pending).await {
             Ok(outcome) => outcome,
-            Err(_) => {
-                Err(Error::new(Code::Overloaded).detail("The disk takes too long; the change may still be made."))
-            }
+            Err(_) => Err(Error::new(Code::Overloaded)
+                .detail(("The disk takes too long; the change may still be made.", "磁盘响应过慢，更改仍可能生效。"))),
         }
     }
 
@@ -300,7 +301,9 @@ impl RequestContext {
     {
         let permit = tokio::time::timeout(REPORT_WAIT, Arc::clone(&self.reports).acquire_owned()).await;
         let permit = permit.map_err(|_| {
-            Error::new(Code::Overloaded).detail("Too many reports are running.").retry_after(REPORT_WAIT)
+            Error::new(Code::Overloaded)
+                .detail(("Too many reports are running.", "正在运行的报表过多。"))
+                .retry_after(REPORT_WAIT)
         })?;
         let permit = permit.map_err(Error::internal)?;
         // The operation keeps the permit if the client disconnects, because it goes on.

@@ -34,7 +34,7 @@ use crate::{
         cors::{self, Cors},
         cross_site,
         metrics::requests::{RequestMetrics, method_name},
-        precompressed::accepted_coding,
+        precompressed::{ContentCoding, coding_of_new_content},
         reply::problem,
         request_meta::RequestMeta,
     },
@@ -126,8 +126,8 @@ impl RequestLayer {
             return problem(&error, &meta);
         }
         if !has_plain_framing(&request) {
-            let error =
-                Error::new(Code::InvalidRequest).detail("The only transfer coding that is accepted is chunked.");
+            let error = Error::new(Code::InvalidRequest)
+                .detail(("The only transfer coding that is accepted is chunked.", "只接受 chunked 传输编码。"));
             let mut response = problem(&error, &meta);
             let body = std::mem::take(request.body_mut());
             body::discard(body, request.headers()).await;
@@ -140,9 +140,12 @@ impl RequestLayer {
         }
         merge_slashes(&mut request);
         request.extensions_mut().insert(meta);
-        let outcome = if accepted_coding(request.headers()).is_some() {
+        let coding = coding_of_new_content(request.headers());
+        let outcome = if let Some(coding) = coding {
             let compression = Compression::new(self.router)
                 .quality(CompressionLevel::Fastest)
+                .gzip(coding == ContentCoding::Gzip)
+                .br(coding == ContentCoding::Brotli)
                 // Events must arrive at once, and some clients decompress only complete responses.
                 .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
             compression.oneshot(request).await.map(|response| response.map(Body::new))
@@ -161,16 +164,23 @@ impl RequestLayer {
     fn admit(&self, request: &Request<Body>) -> Result<()> {
         let server = &self.shared.app.core.config.server;
         if !has_one_host(request) {
-            return Err(Error::new(Code::InvalidRequest).detail("A request must have exactly one `Host` header."));
+            return Err(Error::new(Code::InvalidRequest)
+                .detail(("A request must have exactly one `Host` header.", "请求须有且仅有一个 `Host` 头。")));
         }
         if !self.hosts.allows(request.headers()) {
-            let detail = "This listener does not serve this `Host`. Its operator can allow it in server.public_url or \
-                          server.hosts.";
+            let detail = (
+                "This listener does not serve this `Host`. Its operator can allow it in server.public_url or \
+                 server.hosts.",
+                "此监听地址不服务该 `Host`。运营方可在 server.public_url 或 server.hosts 中允许。",
+            );
             return Err(Error::new(Code::InvalidRequest).detail(detail));
         }
         if cross_site::is_foreign(request, server) {
-            let detail = "The request comes from a page of another web site. The operator can allow its origin in \
-                          server.allowed_origins.";
+            let detail = (
+                "The request comes from a page of another web site. The operator can allow its origin in \
+                 server.allowed_origins.",
+                "请求来自其他网站的页面。运营方可在 server.allowed_origins 中允许其来源。",
+            );
             return Err(Error::new(Code::Forbidden).detail(detail));
         }
         Ok(())

@@ -35,8 +35,10 @@ pub struct RequestMeta {
     pub request_id: String,
     pub client: IpAddr,
     pub started: Instant,
-    /// The language that the client prefers.
+    /// The language that the client prefers, or Chinese.
     pub locale: Locale,
+    /// The language that the client prefers, if it names one that the service speaks.
+    pub named_locale: Option<Locale>,
     /// The status of a wrong verification code.
     pub wrong_code_status: WrongCodeStatus,
     /// The endpoint, once the router has matched it.
@@ -57,7 +59,8 @@ impl RequestMeta {
             request_id,
             client,
             started,
-            locale: preferred_locale(headers),
+            locale: preferred_locale(headers).unwrap_or(Locale::Chinese),
+            named_locale: preferred_locale(headers),
             wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
             console: OnceLock::new(),
@@ -132,7 +135,10 @@ impl IdempotencyHeader {
     pub fn key(&self) -> Result<&str, FieldError> {
         let key = self.value.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
         key.ok_or_else(|| {
-            let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
+            let message = (
+                format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters"),
+                format!("须为 1 到 {IDEMPOTENCY_KEY} 个可见 ASCII 字符"),
+            );
             Fault::new(FieldCode::InvalidFormat, message).in_field("Idempotency-Key")
         })
     }

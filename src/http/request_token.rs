@@ -45,11 +45,15 @@ pub fn is_hidden_from_caches(headers: &HeaderMap, auth: &AuthConfig) -> bool {
 #[cold]
 pub fn unauthenticated(headers: &HeaderMap, auth: &AuthConfig) -> Error {
     let sent = if request_tokens(headers, auth).is_empty() {
-        "No token was sent. Sign in"
+        ("No token was sent. Sign in", "未发送令牌，请登录")
     } else {
-        "The token is unknown, expired or revoked. Sign in again"
+        ("The token is unknown, expired or revoked. Sign in again", "令牌未知、已过期或已吊销，请重新登录")
     };
-    Error::new(Code::Unauthenticated).detail(format!("{sent} and send the token as {}.", expected(auth)))
+    let ((english, chinese), expected) = (sent, expected(auth));
+    Error::new(Code::Unauthenticated).detail((
+        format!("{english} and send the token as {expected}."),
+        format!("{chinese}，并以 {expected} 发送令牌。"),
+    ))
 }
 
 /// Returns the `WWW-Authenticate` header for a response with status 401.

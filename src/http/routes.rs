@@ -144,13 +144,14 @@ impl Part {
 /// # Panics
 /// If the table has a method and path twice.
 pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
-    let mut router = Router::new();
-    for endpoint in endpoints().into_iter().filter(|endpoint| part.includes(endpoint)) {
+    let (mut router, all) = (Router::new(), endpoints());
+    for endpoint in all.iter().filter(|endpoint| part.includes(endpoint)) {
         let service = EndpointService::new(EndpointSpec {
             state: Arc::clone(state),
             id: endpoint.id(),
             access: endpoint.access,
             body_limit: endpoint.body_limit,
+            successor: successor_path(&all, endpoint.successor),
             budget: endpoint.budget,
             is_idempotent: endpoint.is_idempotent,
             handler: Arc::clone(&endpoint.handler),
@@ -173,79 +174,102 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
         .method_not_allowed_fallback(|request| reject(MethodNotAllowed, request)))
 }
 
+/// Returns the path of the operation that replaces another one.
+pub fn successor_path(endpoints: &[Endpoint], operation: Option<&str>) -> Option<&'static str> {
+    endpoints.iter().find(|endpoint| Some(endpoint.operation) == operation).map(|endpoint| endpoint.path)
+}
+
 fn identity() -> Vec<Endpoint> {
     vec![
-        post("/auth/send-code", Anyone, auth::send_code)
+        post("/auth/send-code", Anyone, auth::send_code).named("sendSmsCode")
+            .notes("First step of signing in by phone. The code has six digits, is valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.")
             .budget(RateBudget::Codes)
             .summary("Sends a sign-in code by SMS.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
-        post("/auth/login", Anyone, auth::login)
+        post("/auth/login", Anyone, auth::login).named("signInByPhone")
+            .notes("Second step of signing in by phone. The first sign-in registers the user. Keep the token of the response and send it as `Authorization: Bearer <token>`. Full-width digits, spaces and hyphens in the code are accepted.")
             .budget(RateBudget::WrongCodes)
             .summary("Exchanges a phone number and its code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests]),
         post("/auth/identity", Anyone, auth::sign_in_with_identity)
+            .named("signInByIdentityV0")
+            .successor("signInByIdentity")
             .summary("Exchanges a proof of identity by Apple, Google, WeChat or the carrier for a token.")
             .body_limit(AUTH)
             .errors(&IDENTITY_ERRORS),
         post("/auth/identity/apple/events", Anyone, identity_proof::receive_apple_event)
+            .named("receiveAppleEvent")
             .summary("Receives a notification of Apple about an identity, such as a revoked consent.")
             .body_limit(AUTH)
             .errors(&[InvalidIdentity, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/auth/validate-token", TokenHolder, auth::validate_token)
+        post("/auth/validate-token", TokenHolder, auth::validate_token).named("validateToken")
+            .notes("For the start of the app. A token with less than seven days left is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.")
             .summary("Returns the state of a token. Extends a token that expires soon.")
             .body_limit(AUTH),
-        post("/auth/refresh-token", TokenHolder, auth::refresh_token)
+        post("/auth/refresh-token", TokenHolder, auth::refresh_token).named("refreshTokenV0")
+            .successor("refreshToken")
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, UserSuspended]),
-        post("/auth/logout", TokenHolder, auth::logout)
+        post("/auth/logout", TokenHolder, auth::logout).named("signOutV0")
+            .successor("signOut")
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
-        post("/api/v1/auth/send-code", Anyone, v1::auth::send_code)
+        post("/api/v1/auth/send-code", Anyone, v1::auth::send_code).named("sendEmailCode")
+            .notes("First step of signing in by email. The code has eight digits and is valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.")
             .budget(RateBudget::Codes)
             .summary("Sends a code by email.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, TooManyRequests, ProviderUnavailable, ProviderTimeout]),
-        post("/api/v1/auth/login", Anyone, v1::auth::login)
+        post("/api/v1/auth/login", Anyone, v1::auth::login).named("signInByEmail")
+            .notes("Second step of signing in by email. `device` names the device in the list of devices. The first sign-in creates the account and brings the points of a new user.")
             .budget(RateBudget::WrongCodes)
             .summary("Exchanges an email address and its code for a token. Creates the account if needed.")
             .body_limit(AUTH)
             .errors(&[InvalidCode, UserSuspended, TooManyRequests, AccountInconsistent]),
         post("/api/v1/auth/identity", Anyone, v1::auth::sign_in_with_identity)
+            .named("signInByIdentity")
             .summary("Exchanges a proof of identity for a token. Creates the account if needed.")
             .body_limit(AUTH)
             .errors(&IDENTITY_ERRORS),
-        post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh)
+        post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh).named("refreshToken")
+            .notes("Call it when a token has few days left. The old token works for 30 more seconds, in which this returns the same successor; a later use ends the whole sign-in. 180 days after the sign-in a new code is needed.")
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, UserSuspended]),
-        post("/api/v1/auth/logout", TokenHolder, v1::auth::logout)
+        post("/api/v1/auth/logout", TokenHolder, v1::auth::logout).named("signOut")
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
-        get("/api/v1/auth/tokens", OwnUser, v1::auth::list_devices).summary("Lists the devices that are signed in."),
-        delete("/api/v1/auth/tokens/{id}", OwnUser, v1::auth::end_device)
+        get("/api/v1/auth/tokens", OwnUser, v1::auth::list_devices).named("listDevices").summary("Lists the devices that are signed in."),
+        delete("/api/v1/auth/tokens/{id}", OwnUser, v1::auth::end_device).named("signOutDevice")
             .summary("Signs out a device.")
             .body_limit(AUTH)
             .errors(&[NotFound]),
-        get("/api/v1/account", OwnUser, account::find).summary("Returns the caller's account."),
-        patch("/api/v1/account", OwnUser, account::change)
+        get("/api/v1/account", OwnUser, account::find).named("getAccount")
+            .notes("For the page of the account. Has the profile, the addresses and the time of registration.").summary("Returns the caller's account."),
+        patch("/api/v1/account", OwnUser, account::change).named("updateAccount")
+            .notes("Fields that are not sent stay. An empty text clears a field. Nickname and signature are screened.")
             .summary("Changes the profile fields that are sent.")
             .errors(&[NicknameSuspended, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        delete("/api/v1/account", OwnUser, account::delete)
+        delete("/api/v1/account", OwnUser, account::delete).named("deleteAccount")
+            .notes("Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. Points are parked for the email address.")
             .summary("Deletes the account and all personal data. Requires a recent sign-in.")
             .body_limit(AUTH)
             .errors(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
-        get("/api/v1/account/export", OwnUser, account::export)
+        get("/api/v1/account/export", OwnUser, account::export).named("exportAccount")
+            .notes("For users who want a copy of their data. Works for suspended users too.")
             .for_suspended()
             .summary("Exports all data stored about the caller. Only one export runs at a time.")
             .errors(&[AlreadyRunning]),
-        post("/api/v1/account/address", OwnUser, account::change_address)
+        post("/api/v1/account/address", OwnUser, account::change_address).named("changeAddress")
+            .notes("Request a code for the new address with `purpose: \"address\"` first. Requires a sign-in within the last ten minutes.")
             .summary("Sets the phone number or email address. Requires a recent sign-in and a code for `address`.")
             .body_limit(AUTH)
             .errors(&[StepUpRequired, InvalidCode, TooManyRequests, AddressTaken, AccountInconsistent]),
         post("/api/v1/account/identities", OwnUser, account::link_identity)
+            .named("linkIdentity")
             .summary("Adds an identity at another service. Requires a recent sign-in and a proof of the identity.")
             .body_limit(AUTH)
             .errors(&[
@@ -259,6 +283,7 @@ fn identity() -> Vec<Endpoint> {
                 ProviderTimeout,
             ]),
         delete("/api/v1/account/identities/{provider}", OwnUser, account::unlink_identity)
+            .named("unlinkIdentity")
             .summary("Removes an identity while another way to sign in remains. Signs out other devices.")
             .body_limit(AUTH)
             .errors(&[StepUpRequired, NotFound, LastIdentity]),
@@ -267,50 +292,55 @@ fn identity() -> Vec<Endpoint> {
 
 fn profiles_and_user_data() -> Vec<Endpoint> {
     vec![
-        get("/user/profile", OwnUserOrAdmin(SupportUsers), user::find_profile)
+        get("/user/profile", OwnUserOrAdmin(SupportUsers), user::find_profile).named("getProfile")
+            .successor("getAccount")
             .summary("Returns the user's profile.")
             .errors(&[NotYours, NotFound]),
-        put("/user/profile", OwnUser, user::change_profile)
+        put("/user/profile", OwnUser, user::change_profile).named("updateProfile")
+            .successor("updateAccount")
             .summary("Changes the profile fields that are sent.")
             .errors(&[NotYours, NicknameSuspended, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        put("/user/nickname", OwnUser, user::change_nickname).summary("Changes the nickname.").errors(&[
+        put("/user/nickname", OwnUser, user::change_nickname).named("updateNickname")
+            .successor("updateAccount").summary("Changes the nickname.").errors(&[
             NotYours,
             NicknameSuspended,
             ContentRejected,
             ModerationUnavailable,
             TooManyRequests,
         ]),
-        put("/user/signature", OwnUser, user::change_signature).summary("Changes the signature.").errors(&[
+        put("/user/signature", OwnUser, user::change_signature).named("updateSignature")
+            .successor("updateAccount").summary("Changes the signature.").errors(&[
             NotYours,
             ContentRejected,
             ModerationUnavailable,
             TooManyRequests,
         ]),
-        get("/api/v1/preferences", OwnUser, v1::preferences::find)
+        get("/api/v1/preferences", OwnUser, v1::preferences::find).named("getPreferences")
+            .notes("Language, time zone, day rule and kinds of notifications, for the settings of the app.")
             .summary("Returns the caller's language, time zone and notification settings."),
-        patch("/api/v1/preferences", OwnUser, v1::preferences::change)
+        patch("/api/v1/preferences", OwnUser, v1::preferences::change).named("updatePreferences")
             .summary("Changes the preferences that are sent and returns all of them."),
-        get("/api/v1/changes", OwnUser, changes::list)
+        get("/api/v1/changes", OwnUser, changes::list).named("listChanges")
             .summary("Returns what changed since a cursor: sessions, history, notifications, preferences, balances and deletions.")
             .errors(&[CursorExpired]),
-        post("/admin/user-data/sync", Admin(SupportUsers), user_data::synchronise)
+        post("/admin/user-data/sync", Admin(SupportUsers), user_data::synchronise).named("adminSyncUserData")
             .summary("Validates and repairs the stored data of all users, or of one.")
             .errors(&[NotFound, AlreadyRunning]),
-        get("/admin/user-data/validate/user/{userId}", Admin(SupportUsers), user_data::validate_by_id)
+        get("/admin/user-data/validate/user/{userId}", Admin(SupportUsers), user_data::validate_by_id).named("adminValidateUser")
             .summary("Validates the stored data of a user.")
             .errors(&[NotFound]),
-        get("/admin/user-data/validate/phone/{phoneNumber}", Admin(SupportUsers), user_data::validate_by_phone)
+        get("/admin/user-data/validate/phone/{phoneNumber}", Admin(SupportUsers), user_data::validate_by_phone).named("adminValidateUserByPhone")
             .summary("Validates the stored data of the user with this phone number.")
             .errors(&[NotFound]),
-        post("/admin/user-data/fix/{phoneNumber}", Admin(SupportUsers), user_data::fix)
+        post("/admin/user-data/fix/{phoneNumber}", Admin(SupportUsers), user_data::fix).named("adminFixUserData")
             .summary("Repairs what can be repaired without a decision. Repeating it changes nothing.")
             .errors(&[NotFound]),
-        post("/admin/user-data/restore-history/{userId}", Admin(SupportUsers), user_data::restore_history)
+        post("/admin/user-data/restore-history/{userId}", Admin(SupportUsers), user_data::restore_history).named("adminRestoreHistory")
             .summary("Shows a user's hidden history records again, as the user's own `restore-all` does.")
             .errors(&[NotFound]),
-        post("/admin/user-data/validate/batch", Admin(SupportUsers), user_data::validate_batch)
+        post("/admin/user-data/validate/batch", Admin(SupportUsers), user_data::validate_batch).named("adminValidateUsers")
             .summary("Validates the stored data of many users."),
-        get("/admin/user-data/test/user-info/{userId}", Admin(SupportUsers), user_data::show_attachment)
+        get("/admin/user-data/test/user-info/{userId}", Admin(SupportUsers), user_data::show_attachment).named("adminModelAttachment")
             .summary("Returns the user data that a language model would receive.")
             .errors(&[NotFound]),
     ]
@@ -320,47 +350,60 @@ fn profiles_and_user_data() -> Vec<Endpoint> {
 fn users_for_staff() -> Vec<Endpoint> {
     vec![
         get("/admin/users", Admin(FindUsers), users::list)
+            .named("adminListUsers")
             .summary("Lists users with masked addresses, newest first, or searches by id, address and nickname."),
         get("/admin/users/{userId}/suspensions", Admin(FindUsers), users::list_suspensions)
+            .named("adminListSuspensions")
             .summary("Lists the suspensions of a user, newest first.")
             .errors(&[NotFound]),
         post("/admin/users/{userId}/suspension", Admin(Moderate), users::suspend)
+            .named("adminSuspendUser")
             .summary("Suspends a user, who is told the reason.")
             .creates()
             .idempotent()
             .errors(&[NotFound, AlreadyExists]),
         delete("/admin/users/{userId}/suspension", Admin(Moderate), users::lift_suspension)
+            .named("adminLiftSuspension")
             .summary("Lifts the suspension of a user.")
             .errors(&[NotFound]),
         get("/admin/users/{userId}/notes", Admin(FindUsers), users::list_notes)
+            .named("adminListNotes")
             .summary("Lists the notes of the staff about a user, newest first.")
             .errors(&[NotFound]),
         post("/admin/users/{userId}/notes", Admin(FindUsers), users::add_note)
+            .named("adminAddNote")
             .summary("Adds a note about a user, which only the staff and the user's export show.")
             .creates()
             .idempotent()
             .errors(&[NotFound, AlreadyExists]),
         delete("/admin/users/{userId}/notes/{id}", Admin(FindUsers), users::remove_note)
+            .named("adminRemoveNote")
             .summary("Removes one of the caller's own notes.")
             .errors(&[NotFound]),
         delete("/admin/users/{userId}/nickname", Admin(Moderate), users::reset_nickname)
+            .named("adminResetNickname")
             .summary("Clears a user's nickname. The user is told the reason.")
             .errors(&[NotFound]),
         get("/admin/users/{userId}/devices", Admin(SupportUsers), users::list_devices)
+            .named("adminListDevices")
             .summary("Lists the devices on which a user is signed in.")
             .errors(&[NotFound]),
         delete("/admin/users/{userId}/devices", Admin(SupportUsers), users::sign_out_everywhere)
+            .named("adminSignOutUser")
             .summary("Signs out all devices of a user.")
             .errors(&[NotFound]),
         delete("/admin/users/{userId}/devices/{id}", Admin(SupportUsers), users::sign_out_device)
+            .named("adminSignOutDevice")
             .summary("Signs out one device of a user.")
             .errors(&[NotFound]),
         put("/admin/users/{userId}/phone-number", Admin(SupportUsers), users::move_to_phone)
+            .named("adminMoveAccount")
             .for_recent_sign_in()
             .summary("Moves an account to a new phone number after a check of the person, and signs out its devices.")
             .idempotent()
             .errors(&[NotFound, AddressTaken]),
         get("/admin/code-messages", Admin(SupportUsers), code_messages::list)
+            .named("adminListCodeMessages")
             .summary("Lists the verification codes requested for an address with their outcomes, newest first.")
             .errors(&[NotFound]),
     ]
@@ -369,11 +412,14 @@ fn users_for_staff() -> Vec<Endpoint> {
 fn hexagrams_and_sessions() -> Vec<Endpoint> {
     let pages = HexagramPages::default();
     vec![
-        get("/api/v1/hexagrams", Anyone, pages.list()).summary("Lists the sixty-four hexagrams with their judgements."),
-        get("/api/v1/hexagrams/{number}", Anyone, pages.texts())
+        get("/api/v1/hexagrams", Anyone, pages.list()).named("listHexagrams")
+            .notes("Classical texts are public and change only with a release: keep them for a day, and ask again with `If-None-Match`.").summary("Lists the sixty-four hexagrams with their judgements."),
+        get("/api/v1/hexagrams/{number}", Anyone, pages.texts()).named("getHexagram")
+            .notes("The text of the hexagram, the commentaries and six lines, with 用九 or 用六. `plain` is a sentence in the language of `Accept-Language`.")
             .summary("Returns a hexagram with all its classical texts.")
             .errors(&[NotFound]),
-        post("/api/v1/sessions", OwnUser, sessions::cast)
+        post("/api/v1/sessions", OwnUser, sessions::cast).named("castSession")
+            .notes("The main operation of the app. Costs points, which include the first interpretation. Send an `Idempotency-Key`, so that a repeated request does not cast twice. `castAt` and `timeZone` are the client's own and affect no order.")
             .summary("Casts a hexagram for a question and spends the points for it.")
             .creates()
             .idempotent()
@@ -385,20 +431,23 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
                 NotFound,
                 AccountInconsistent,
             ]),
-        get("/api/v1/sessions", OwnUser, sessions::list).summary("Lists the caller's sessions, newest first."),
-        get("/api/v1/sessions/{id}", OwnUser, sessions::find)
+        get("/api/v1/sessions", OwnUser, sessions::list).named("listSessions")
+            .notes("For the history of the app. Pass `nextCursor` as `cursor` for the next page; it is null on the last one.").summary("Lists the caller's sessions, newest first."),
+        get("/api/v1/sessions/{id}", OwnUser, sessions::find).named("getSession")
             .summary("Returns one session with its interpretations.")
             .errors(&[NotFound]),
-        patch("/api/v1/sessions/{id}", OwnUser, sessions::annotate)
+        patch("/api/v1/sessions/{id}", OwnUser, sessions::annotate).named("annotateSession")
             .summary("Sets or deletes the title and the note of a session.")
             .errors(&[NotFound, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        delete("/api/v1/sessions/{id}", OwnUser, sessions::delete)
+        delete("/api/v1/sessions/{id}", OwnUser, sessions::delete).named("deleteSession")
             .summary("Deletes a session. Only its non-personal data is kept.")
             .errors(&[NotFound]),
-        get("/api/v1/sessions/{id}/card.svg", OwnUser, sessions::card::draw)
+        get("/api/v1/sessions/{id}/card.svg", OwnUser, sessions::card::draw).named("drawSessionCard")
+            .notes("A picture without personal data unless `question` asks for it. Its `ETag` changes when the session does.")
             .summary("Draws a session as a picture for sharing, without the question unless it is asked for.")
             .errors(&[NotFound]),
-        post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret)
+        post("/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret).named("interpretSession")
+            .notes("With `Accept: text/event-stream`, the text arrives while it is written. The call goes on when the connection is lost: repeat the request to continue, with the last event's id as `Last-Event-ID`. `again` buys another interpretation. Eight requests may listen to one call.")
             .budget(RateBudget::Interpretations)
             .summary("Interprets a session, as JSON or events. Later requests return the newest interpretation.")
             .idempotent()
@@ -418,39 +467,45 @@ fn hexagrams_and_sessions() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        put("/api/v1/interpretations/{traceId}/rating", OwnUser, interpretations::rate)
+        put("/api/v1/interpretations/{traceId}/rating", OwnUser, interpretations::rate).named("rateInterpretation")
+            .notes("Thumbs up or down with an optional note, which is screened.")
             .summary("Rates one of the caller's interpretations, in place of an earlier rating.")
             .errors(&[NotFound, ContentRejected, ModerationUnavailable, TooManyRequests]),
-        get("/admin/interpretation-ratings", Admin(SupportUsers), interpretation_ratings::report)
+        get("/admin/interpretation-ratings", Admin(SupportUsers), interpretation_ratings::report).named("adminInterpretationRatings")
             .summary("Counts the users' ratings by model and prompt version, and lists their notes, newest first."),
     ]
 }
 
 fn divination() -> Vec<Endpoint> {
     vec![
-        post("/divination-history/save", OwnUser, divination_history::save)
+        post("/divination-history/save", OwnUser, divination_history::save).named("saveHistory")
+            .notes("For apps that cast on the device and keep a copy here. `localRecordId` identifies the record; saving it again changes the fields that are sent. `jsonData` is returned byte for byte.")
             .summary("Saves a history record, or changes the fields that are sent of an existing one.")
             .body_limit(CASTING)
             .errors(&[NotYours, HistoryFull, HistoryTooLarge]),
-        post("/divination-history/save-batch", OwnUser, divination_history::save_batch)
+        post("/divination-history/save-batch", OwnUser, divination_history::save_batch).named("saveHistoryBatch")
             .summary("Saves up to 100 history records at once, each as `save` does and with its own result. Repeating it changes nothing more.")
             .body_limit(HISTORY_BATCH),
-        post("/divination-history/get", OwnUser, divination_history::list)
+        post("/divination-history/get", OwnUser, divination_history::list).named("listHistory")
+            .notes("With `page` and `size` one page, without them up to 1000 records and 8 MiB. `total` counts all.")
             .summary("Lists the caller's history records, newest first.")
             .errors(&[NotYours]),
-        post("/divination-history/delete", OwnUser, divination_history::delete)
+        post("/divination-history/delete", OwnUser, divination_history::delete).named("deleteHistory")
+            .notes("Accepts up to 100 ids. Deletes at once and for good. Unknown and hidden ids are not counted.")
             .summary("Deletes history records by their record ids.")
             .errors(&[NotYours]),
-        get("/divination-history/count/{phoneNumber}", OwnUser, divination_history::count)
+        get("/divination-history/count/{phoneNumber}", OwnUser, divination_history::count).named("countHistory")
             .summary("Returns the number of the caller's history records.")
             .errors(&[NotYours]),
-        post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all)
+        post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all).named("deactivateHistory")
+            .notes("A step of a cancellation. The records are deleted after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.")
             .summary("Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.")
             .errors(&[NotYours, StepUpRequired, InvalidCode, TooManyRequests]),
-        post("/divination-history/restore-all", OwnUser, divination_history::restore_all)
+        post("/divination-history/restore-all", OwnUser, divination_history::restore_all).named("restoreHistory")
             .summary("Shows hidden history records again, for a cancellation that was not completed.")
             .errors(&[NotYours]),
-        post("/divination/enhanced", OwnUser, divination::interpret)
+        post("/divination/enhanced", OwnUser, divination::interpret).named("interpretCasting")
+            .notes("For castings that are not sessions. With `Accept: text/event-stream`, the text arrives as events; closing the stream cancels the call. Use `interpretSession` for castings of the current generation.")
             .budget(RateBudget::Interpretations)
             .summary("Interprets a casting, as JSON or, with `Accept: text/event-stream`, as events.")
             .body_limit(INTERPRETATION)
@@ -466,32 +521,33 @@ fn divination() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        get("/divination/records/user/{userId}", OwnUserOrAdmin(SupportUsers), divination::list_of_user)
+        get("/divination/records/user/{userId}", OwnUserOrAdmin(SupportUsers), divination::list_of_user).named("listInterpretations")
             .summary("Lists the user's interpretations, newest first.")
             .errors(&[NotYours, NotFound]),
-        get("/divination/records/trace/{traceId}", OwnUserOrAdmin(SupportUsers), divination::find_by_trace)
+        get("/divination/records/trace/{traceId}", OwnUserOrAdmin(SupportUsers), divination::find_by_trace).named("getInterpretation")
             .summary("Returns one interpretation.")
             .errors(&[NotFound]),
-        get("/divination/records/phone/{phoneNumber}", OwnUserOrAdmin(SupportUsers), divination::list_of_phone)
+        get("/divination/records/phone/{phoneNumber}", OwnUserOrAdmin(SupportUsers), divination::list_of_phone).named("listInterpretationsByPhone")
             .summary("Lists the interpretations of the user with this phone number, newest first.")
             .errors(&[NotYours, NotFound]),
         get(
             "/divination/records/user/{userId}/daterange",
             OwnUserOrAdmin(SupportUsers),
             divination::list_of_user_between,
-        )
+        ).named("listInterpretationsBetween")
         .summary("Lists the user's interpretations in a time range, newest first.")
         .errors(&[NotYours, NotFound]),
-        get("/divination/records/failed", Admin(SupportUsers), divination::list_failed)
+        get("/divination/records/failed", Admin(SupportUsers), divination::list_failed).named("adminListFailedInterpretations")
             .summary("Lists failed and interrupted interpretations, newest first."),
-        get("/divination/records/slow", Admin(SupportUsers), divination::list_slow)
+        get("/divination/records/slow", Admin(SupportUsers), divination::list_slow).named("adminListSlowInterpretations")
             .summary("Lists slow interpretations, newest first."),
-        get("/divination/stats/user/{userId}/count", OwnUserOrAdmin(SupportUsers), divination::count_of_user)
+        get("/divination/stats/user/{userId}/count", OwnUserOrAdmin(SupportUsers), divination::count_of_user).named("countInterpretations")
             .summary("Returns the number of the user's interpretations.")
             .errors(&[NotYours, NotFound]),
-        get("/divination/stats/daterange/count", Admin(ViewFigures), divination::count_between)
+        get("/divination/stats/daterange/count", Admin(ViewFigures), divination::count_between).named("adminCountInterpretations")
             .summary("Returns the number of interpretations in a time range."),
-        post("/llm/chat", OwnUser, llm::chat)
+        post("/llm/chat", OwnUser, llm::chat).named("chat")
+            .notes("In the format of OpenAI's chat completions. With `stream: true`, the provider's chunks are passed on and `[DONE]` ends the stream; closing it cancels the call.")
             .budget(RateBudget::Chat)
             .summary("Returns the language model's reply to a conversation, as JSON or, with `stream`, as events.")
             .body_limit(CHAT)
@@ -510,65 +566,76 @@ fn divination() -> Vec<Endpoint> {
 
 fn balances_and_products() -> Vec<Endpoint> {
     vec![
-        get("/coin/balance", OwnUserOrAdmin(SupportUsers), coin::balance)
+        get("/coin/balance", OwnUserOrAdmin(SupportUsers), coin::balance).named("coinBalance")
+            .notes("Coins pay for the uses of the first generation, points for sessions. Users read their own balance; administrators name a user.")
             .summary("Returns the user's coin balance.")
             .errors(&[NotYours, NotFound]),
-        get("/coin/balance/phone", OwnUserOrAdmin(SupportUsers), coin::balance_by_phone)
+        get("/coin/balance/phone", OwnUserOrAdmin(SupportUsers), coin::balance_by_phone).named("coinBalanceByPhone")
+            .successor("coinBalance")
             .summary("Returns the coin balance of the user with this phone number.")
             .errors(&[NotYours, NotFound]),
-        post("/coin/consume", OwnUser, coin::consume)
+        post("/coin/consume", OwnUser, coin::consume).named("consumeCoins")
+            .notes("Call it once for each use, with an `Idempotency-Key`. The server sets the price; 402 `insufficient_coins` changes nothing.")
             .summary("Spends the coins for one use. The server sets the price.")
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        post("/coin/consume/phone", OwnUser, coin::consume_by_phone)
+        post("/coin/consume/phone", OwnUser, coin::consume_by_phone).named("consumeCoinsByPhone")
+            .successor("consumeCoins")
             .summary("Spends the coins for one use. The server sets the price.")
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset)
+        post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset).named("resetCoins")
+            .notes("A step of a cancellation. A code with the purpose `cancellation` serves all requests of one cancellation.")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
-        post("/coin/reset/phone", OwnUserOrAdmin(Administer), coin::reset_by_phone)
+        post("/coin/reset/phone", OwnUserOrAdmin(Administer), coin::reset_by_phone).named("resetCoinsByPhone")
+            .successor("resetCoins")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
-        post("/coin/increase/phone", Admin(GrantCoins), coin::increase)
+        post("/coin/increase/phone", Admin(GrantCoins), coin::increase).named("adminGrantCoins")
             .summary("Adds coins to a user's balance.")
             .idempotent()
             .errors(&[NotFound, BalanceTooLarge, AccountInconsistent]),
-        post("/coin/sync", Admin(SupportUsers), coin::synchronise)
+        post("/coin/sync", Admin(SupportUsers), coin::synchronise).named("adminSyncCoins")
             .summary("Creates missing coin accounts and restores wrong balances from the ledger.")
             .errors(&[AlreadyRunning]),
-        get("/api/v1/points", OwnUser, points::balance).summary("Returns the caller's point balance."),
-        get("/api/v1/points/ledger", OwnUser, points::entries)
+        get("/api/v1/points", OwnUser, points::balance).named("pointBalance")
+            .notes("Points pay for castings and further interpretations.").summary("Returns the caller's point balance."),
+        get("/api/v1/points/ledger", OwnUser, points::entries).named("listPointEntries")
             .summary("Lists the entries of the caller's point ledger, newest first."),
-        post("/api/v1/points/exchange", OwnUser, points::exchange)
+        post("/api/v1/points/exchange", OwnUser, points::exchange).named("exchangeCoins")
+            .notes("409 `not_configured` if the operator set no rate. `listProducts` returns the rate as `pointsPerCoin`.")
             .summary("Exchanges coins for points, at the operator's rate.")
             .idempotent()
             .errors(&[NotConfigured, InsufficientCoins, BalanceTooLarge, AccountInconsistent]),
-        get("/coin/history", OwnUser, coin::history).summary("Lists the changes of the coin balance, newest first."),
-        get("/payment/products", Anyone, products::list)
+        get("/coin/history", OwnUser, coin::history).named("listCoinChanges").summary("Lists the changes of the coin balance, newest first."),
+        get("/payment/products", Anyone, products::list).named("listProductsV0")
+            .successor("listProducts")
             .summary("Lists the products for sale, and what a casting and a use cost."),
-        get("/api/v1/products", Anyone, products::list)
+        get("/api/v1/products", Anyone, products::list).named("listProducts")
+            .notes("For the shop of the app. Names follow `Accept-Language`. May be kept for a minute, and is confirmed by its `ETag`.")
             .summary("Lists the products for sale, and what a casting and a use cost."),
-        get("/api/v1/invite", OwnUser, invite::find)
+        get("/api/v1/invite", OwnUser, invite::find).named("getInvite")
             .summary("Returns the caller's invite code and the points it has earned."),
-        post("/api/v1/invite/redeem", OwnUser, invite::redeem)
+        post("/api/v1/invite/redeem", OwnUser, invite::redeem).named("redeemInvite")
+            .notes("Once, within the first days after the registration.")
             .summary("Redeems another user's invite code, once and within the first days. Both users get points.")
             .idempotent()
             .errors(&[UnknownInvite, OwnInvite, InviteExpired, AlreadyInvited, AccountInconsistent, BalanceTooLarge]),
-        get("/admin/products", Admin(ViewFigures), admin::products::list)
+        get("/admin/products", Admin(ViewFigures), admin::products::list).named("adminListProducts")
             .summary("Lists all products, withdrawn ones too, by asset and price."),
-        get("/admin/products/{id}", Admin(ViewFigures), admin::products::find)
+        get("/admin/products/{id}", Admin(ViewFigures), admin::products::find).named("adminGetProduct")
             .summary("Returns a product.")
             .errors(&[NotFound]),
-        put("/admin/products/{id}", Admin(Administer), admin::products::put)
+        put("/admin/products/{id}", Admin(Administer), admin::products::put).named("adminPutProduct")
             .summary("Defines a product. Other terms than the current ones are a new version; old orders keep theirs.")
             .errors(&[AlreadyExists]),
-        post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer)
+        post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer).named("adminOfferProduct")
             .summary("Offers a product for sale.")
             .errors(&[NotFound]),
-        post("/admin/products/{id}/withdraw", Admin(Administer), admin::products::withdraw)
+        post("/admin/products/{id}/withdraw", Admin(Administer), admin::products::withdraw).named("adminWithdrawProduct")
             .summary("Withdraws a product from sale.")
             .errors(&[NotFound]),
     ]
@@ -576,39 +643,48 @@ fn balances_and_products() -> Vec<Endpoint> {
 
 fn store_purchases() -> Vec<Endpoint> {
     vec![
-        get("/api/v1/payment/account-token", OwnUser, v1::purchases::account_token)
+        get("/api/v1/payment/account-token", OwnUser, v1::purchases::account_token).named("getStoreAccountToken")
+            .notes("Pass `accountToken` to StoreKit as `appAccountToken`, `obfuscatedAccountId` to Google Play Billing as `setObfuscatedAccountId`, before the purchase.")
             .summary("Returns the token that the app passes to a store, so that a purchase names the caller."),
-        get("/payment/account-token", OwnUser, v1::purchases::account_token)
+        get("/payment/account-token", OwnUser, v1::purchases::account_token).named("getStoreAccountTokenV0")
+            .successor("getStoreAccountToken")
             .summary("Returns the token that the app passes to a store, so that a purchase names the caller."),
-        post("/api/v1/purchases/apple", OwnUser, v1::purchases::report_apple)
+        post("/api/v1/purchases/apple", OwnUser, v1::purchases::report_apple).named("reportApplePurchase")
+            .notes("Send the `jwsRepresentation` of the transaction. After 200 finish the transaction in the app. 202: the buyer has not paid yet. 404: the purchase belongs to another account. 409: finish it, nothing is credited. Repeat after 5xx and 422 `unknown_package`.")
             .summary("Credits a purchase in the App Store, once. Report it again until the answer is 200.")
             .errors(&PURCHASE_ERRORS),
-        post("/payment/purchases/apple", OwnUser, v0::purchases::report_apple)
+        post("/payment/purchases/apple", OwnUser, v0::purchases::report_apple).named("reportApplePurchaseV0")
+            .successor("reportApplePurchase")
             .summary("Credits a purchase in the App Store, once. Report it again until the answer is 200.")
             .errors(&PURCHASE_ERRORS),
-        post("/api/v1/purchases/google", OwnUser, v1::purchases::report_google)
+        post("/api/v1/purchases/google", OwnUser, v1::purchases::report_google).named("reportGooglePurchase")
+            .notes("Send product id and purchase token. The service consumes the purchase. 202: the buyer has not paid yet. 404: the purchase belongs to another account. Repeat after 5xx and 422 `unknown_package`.")
             .summary("Asks Google Play about a purchase and credits it, once. The service consumes it.")
             .errors(&QUERIED_PURCHASE_ERRORS),
-        post("/payment/purchases/google", OwnUser, v0::purchases::report_google)
+        post("/payment/purchases/google", OwnUser, v0::purchases::report_google).named("reportGooglePurchaseV0")
+            .successor("reportGooglePurchase")
             .summary("Asks Google Play about a purchase and credits it, once. The service consumes it.")
             .errors(&QUERIED_PURCHASE_ERRORS),
-        get("/api/v1/purchases", OwnUser, v1::purchases::list)
+        get("/api/v1/purchases", OwnUser, v1::purchases::list).named("listPurchases")
             .summary("Lists the caller's purchases in app stores, newest first."),
-        post("/payment/notify/apple", Signature, v0::purchases::notify_apple)
+        post("/payment/notify/apple", Signature, v0::purchases::notify_apple).named("notifyApple")
+            .notes("Only the App Store calls this.")
             .summary("Receives a server notification of the App Store, version 2.")
             .body_limit(APPLE_NOTIFICATION),
-        post("/payment/notify/google", Signature, v0::purchases::notify_google)
+        post("/payment/notify/google", Signature, v0::purchases::notify_google).named("notifyGoogle")
+            .notes("Only Google Play calls this.")
             .summary("Receives a real-time notification of Google Play, pushed by Pub/Sub.")
             .body_limit(CALLBACK),
-        get("/admin/purchases", Admin(SupportUsers), admin::purchases::list)
+        get("/admin/purchases", Admin(SupportUsers), admin::purchases::list).named("adminListPurchases")
             .summary("Lists purchases in app stores, newest first."),
-        get("/admin/purchases/{id}", Admin(SupportUsers), admin::purchases::show)
+        get("/admin/purchases/{id}", Admin(SupportUsers), admin::purchases::show).named("adminGetPurchase")
             .summary("Returns a purchase with its notifications and ledger entries.")
             .errors(&[NotFound]),
         post("/admin/purchases/{id}/history", Admin(SupportUsers), admin::purchases::history)
+            .named("adminQueryPurchasesOfBuyer")
             .summary("Asks the App Store about all purchases of a buyer and applies their states.")
             .errors(&[NotFound, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/admin/purchases/{id}/query", Admin(SupportUsers), admin::purchases::query)
+        post("/admin/purchases/{id}/query", Admin(SupportUsers), admin::purchases::query).named("adminQueryPurchase")
             .summary("Asks the store about a purchase and applies its state. Finds Apple's order numbers, too.")
             .errors(&[
                 NotFound,
@@ -624,25 +700,32 @@ fn store_purchases() -> Vec<Endpoint> {
 
 fn orders_and_payments() -> Vec<Endpoint> {
     vec![
-        get("/payment/orders", OwnUser, payment::list).summary("Lists the caller's orders, newest first."),
-        post("/api/v1/orders", OwnUser, orders::create)
+        get("/payment/orders", OwnUser, payment::list).named("listOrdersV0")
+            .successor("listOrders").summary("Lists the caller's orders, newest first."),
+        post("/api/v1/orders", OwnUser, orders::create).named("createOrder")
+            .notes("`channel` chooses how to pay, `client` where the buyer pays with WeChat. Pass the answer to the SDK of the channel: `orderString` for Alipay, `payment` for the others. 502 to 504 may be repeated.")
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[UnknownProduct, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        get("/api/v1/orders", OwnUser, orders::list).summary("Lists the caller's orders, newest first."),
-        get("/api/v1/orders/{orderNo}", OwnUser, orders::find).summary("Returns an order.").errors(&[NotFound]),
-        post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm)
+        get("/api/v1/orders", OwnUser, orders::list).named("listOrders").summary("Lists the caller's orders, newest first."),
+        get("/api/v1/orders/{orderNo}", OwnUser, orders::find).named("getOrder").summary("Returns an order.").errors(&[NotFound]),
+        post("/api/v1/orders/{orderNo}/confirm", OwnUser, orders::confirm).named("confirmOrder")
+            .notes("A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid; repeat it after some seconds. Orders are credited without it too.")
             .summary("Asks the provider about an order and credits it if it is paid.")
             .errors(&[NotFound]),
-        get("/payment/gateway/order", OwnUser, payment::order)
+        get("/payment/gateway/order", OwnUser, payment::order).named("createOrderByGetV0")
+            .successor("createOrder")
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/payment/gateway/order", OwnUser, payment::order)
+        post("/payment/gateway/order", OwnUser, payment::order).named("createOrderV0")
+            .successor("createOrder")
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")
             .errors(&[NotYours, UnknownPackage, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/payment/notify", Signature, payment::notify)
+        post("/payment/notify", Signature, payment::notify).named("notifyAlipay")
+            .notes("Only Alipay calls this.")
             .summary("Receives the provider's signed callback. Responds with 200 and `success` or `fail`.")
             .body_limit(CALLBACK),
-        post("/payment/notify/{channel}", Signature, payment_channel::receive)
+        post("/payment/notify/{channel}", Signature, payment_channel::receive).named("notifyChannel")
+            .notes("Only payment providers call this.")
             .summary("Receives the signed callback of a payment channel.")
             .errors(&[
                 InvalidRequest,
@@ -655,34 +738,35 @@ fn orders_and_payments() -> Vec<Endpoint> {
                 Internal,
             ])
             .body_limit(CHANNEL_CALLBACK),
-        post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance)
+        post("/payment/update-balance", OwnUserOrAdmin(Administer), payment::update_balance).named("confirmPayment")
+            .notes("A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid.")
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        get("/admin/payments", Admin(SupportUsers), payments::list).summary("Lists orders, newest first."),
-        get("/admin/payments/report", Admin(ViewFigures), payments::make_report)
+        get("/admin/payments", Admin(SupportUsers), payments::list).named("adminListOrders").summary("Lists orders, newest first."),
+        get("/admin/payments/report", Admin(ViewFigures), payments::make_report).named("adminPaymentReport")
             .summary("Reconciles the orders of a time range with the ledger, day by day."),
-        post("/admin/payments/bill", Admin(Administer), payments::check_bill)
+        post("/admin/payments/bill", Admin(Administer), payments::check_bill).named("adminCheckBill")
             .summary("Compares the providers' bills of a day with orders and refunds. Differences go to review.")
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        get("/admin/payments/bills", Admin(SupportUsers), payments::list_bills)
+        get("/admin/payments/bills", Admin(SupportUsers), payments::list_bills).named("adminListBills")
             .summary("Lists the checked bills of the providers with their differences, newest day first."),
-        get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks)
+        get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks).named("adminListCallbacks")
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
-        post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay)
+        post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay).named("adminReplayCallback")
             .summary("Processes a stored callback again.")
             .errors(&[NotFound]),
-        get("/admin/payments/{orderNo}", Admin(SupportUsers), payments::show)
+        get("/admin/payments/{orderNo}", Admin(SupportUsers), payments::show).named("adminGetOrder")
             .summary("Returns an order with its ledger entries, callbacks and refunds.")
             .errors(&[NotFound]),
-        post("/admin/payments/{orderNo}/query", Admin(SupportUsers), payments::query)
+        post("/admin/payments/{orderNo}/query", Admin(SupportUsers), payments::query).named("adminQueryOrder")
             .summary("Asks the provider about an order and settles the order accordingly.")
             .errors(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        post("/admin/payments/{orderNo}/settle", Admin(Administer), payments::settle)
+        post("/admin/payments/{orderNo}/settle", Admin(Administer), payments::settle).named("adminSettleOrder")
             .for_recent_sign_in()
             .summary("Decides about an order under review.")
             .idempotent()
             .errors(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        post("/admin/payments/{orderNo}/refund", Admin(Administer), payments::refund)
+        post("/admin/payments/{orderNo}/refund", Admin(Administer), payments::refund).named("adminRefundOrder")
             .for_recent_sign_in()
             .summary("Refunds money and takes back the coins that it bought.")
             .idempotent()
@@ -694,7 +778,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        post("/admin/payments/{orderNo}/sandbox-pay", Admin(Administer), payments::sandbox_pay)
+        post("/admin/payments/{orderNo}/sandbox-pay", Admin(Administer), payments::sandbox_pay).named("adminPayInSandbox")
             .summary("Pays an order in the sandbox, at no cost.")
             .errors(&[NotFound, OrderState]),
     ]
@@ -703,73 +787,105 @@ fn orders_and_payments() -> Vec<Endpoint> {
 fn moderation() -> Vec<Endpoint> {
     vec![
         post("/content-moderation/check-question", OwnUserOrAdmin(Moderate), content_moderation::check_question)
+            .named("checkQuestion")
+            .notes("For a hint while the user types. Castings and interpretations are screened anyway.")
             .summary("Checks whether a question is allowed.")
             .errors(&[NotYours, NotFound, ModerationUnavailable, TooManyRequests]),
         get("/admin/sensitive-words/statistics", Admin(Moderate), sensitive_words::statistics)
+            .named("adminWordStatistics")
             .summary("Returns statistics of the local word list."),
         get("/admin/sensitive-words/list", Admin(Moderate), sensitive_words::list)
+            .named("adminListWords")
             .summary("Lists the words of the local word list."),
         post("/admin/sensitive-words/add", Admin(Moderate), sensitive_words::add)
+            .named("adminAddWord")
             .summary("Adds a word. It takes effect at once."),
         post("/admin/sensitive-words/import", Admin(Moderate), sensitive_words::import)
+            .named("adminImportWords")
             .summary("Adds many words at once, with warnings about those that would reject innocent texts.")
             .body_limit(BATCH),
         get("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::allowed_phrases)
+            .named("adminListAllowedPhrases")
             .summary("Lists the allowed phrases."),
         post("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::allow)
+            .named("adminAllowPhrase")
             .summary("Allows a phrase that contains a listed word."),
         delete("/admin/sensitive-words/allowed-phrases", Admin(Moderate), sensitive_words::disallow)
+            .named("adminDisallowPhrase")
             .summary("Removes an allowed phrase.")
             .errors(&[NotFound]),
         delete("/admin/sensitive-words/remove", Admin(Moderate), sensitive_words::remove)
+            .named("adminRemoveWord")
             .summary("Removes a word.")
             .errors(&[NotFound]),
         post("/admin/sensitive-words/test/nickname", Admin(Moderate), sensitive_words::test_nickname)
+            .named("adminTestNickname")
             .summary("Checks a nickname against the local word list."),
         post("/admin/sensitive-words/test/signature", Admin(Moderate), sensitive_words::test_signature)
+            .named("adminTestSignature")
             .summary("Checks a signature against the local word list."),
         post("/admin/sensitive-words/test/question", Admin(Moderate), sensitive_words::test_question)
+            .named("adminTestQuestion")
             .summary("Checks a question against the local word list."),
-        get("/admin/violations/list", Admin(Moderate), violations::list).summary("Lists rejected texts, newest first."),
+        get("/admin/violations/list", Admin(Moderate), violations::list)
+            .named("adminListViolations")
+            .summary("Lists rejected texts, newest first."),
         get("/admin/violations/user/{userId}/stats", Admin(Moderate), violations::user_stats)
+            .named("adminUserViolations")
             .summary("Returns statistics of a user's rejected texts.")
             .errors(&[NotFound]),
         get("/admin/violations/stats/types", Admin(Moderate), violations::type_stats)
+            .named("adminViolationTypes")
             .summary("Counts rejected texts by type."),
         get("/admin/violations/frequent-violators", Admin(Moderate), violations::frequent_violators)
+            .named("adminFrequentViolators")
             .summary("Lists users whose texts are rejected often."),
         get("/admin/violations/review", Admin(Moderate), violations::review::list)
+            .named("adminListReviews")
             .summary("Lists texts that passed and wait for a moderator, oldest first."),
         post("/admin/violations/review/decide", Admin(Moderate), violations::review::decide)
+            .named("adminDecideReviews")
             .summary("Upholds or acquits texts in review, each with its own outcome."),
         post("/admin/violations/review/undo", Admin(Moderate), violations::review::undo)
+            .named("adminUndoReviews")
             .summary("Undoes decisions of the last day."),
         post("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::acquit)
+            .named("adminAcquitViolation")
             .summary("Marks a rejected text as wrongly refused, and allows a phrase.")
             .errors(&[NotFound, AlreadyExists]),
         delete("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::undo_acquittal)
+            .named("adminUndoAcquittal")
             .summary("Undoes the acquittal of a rejected text.")
             .errors(&[NotFound]),
         delete("/admin/violations/cleanup", Admin(Administer), violations::clean_up)
+            .named("adminCleanUpViolations")
             .summary("Deletes old records of rejected texts."),
         get("/admin/violations/{id}", Admin(Moderate), violations::find)
+            .named("adminGetViolation")
             .summary("Returns one rejected text.")
             .errors(&[NotFound]),
         get("/admin/sensitive-word-migration/status", Admin(Moderate), sensitive_word_migration::status)
+            .named("adminModerationStatus")
             .summary("Returns the moderation service that decides and the state of both services."),
         post("/admin/sensitive-word-migration/switch", Admin(Administer), sensitive_word_migration::switch)
+            .named("adminSwitchModeration")
             .summary("Selects the external moderator or the local word list for all following texts.")
             .errors(&[NotConfigured]),
         post("/admin/sensitive-word-migration/fallback", Admin(Administer), sensitive_word_migration::set_fallback)
+            .named("adminSetModerationFallback")
             .summary("Sets whether the local word list decides when the external moderator fails."),
         post("/admin/sensitive-word-migration/compare", Admin(Moderate), sensitive_word_migration::compare)
+            .named("adminCompareModeration")
             .summary("Checks a text with both services."),
         post("/admin/sensitive-word-migration/batch-compare", Admin(Moderate), sensitive_word_migration::batch_compare)
+            .named("adminCompareModerationBatch")
             .summary("Checks many texts with both services.")
             .body_limit(BATCH),
         get("/admin/sensitive-word-migration/disagreements", Admin(Moderate), sensitive_word_migration::disagreements)
+            .named("adminListDisagreements")
             .summary("Lists texts on which the two services disagreed, newest first."),
         get("/admin/sensitive-word-migration/health-check", Admin(Moderate), sensitive_word_migration::check_health)
+            .named("adminCheckModeration")
             .summary("Probes both services."),
     ]
 }
@@ -777,61 +893,90 @@ fn moderation() -> Vec<Endpoint> {
 fn messaging() -> Vec<Endpoint> {
     vec![
         get("/notifications/latest", Anyone, v0::notifications::latest)
+            .named("latestNotificationV0")
+            .successor("listNotifications")
             .summary("Returns the newest broadcast; for a user, the newest since the registration."),
         get("/notifications/all", Anyone, v0::notifications::all)
+            .named("listNotificationsV0")
+            .successor("listNotifications")
             .summary("Lists the newest broadcasts; for a user, the newest notifications of the inbox."),
         get("/api/v1/notifications", OwnUser, v1::notifications::list)
+            .named("listNotifications")
+            .notes("The inbox. Pass `nextCursor` as `cursor` for the next page. Works for suspended users too.")
             .for_suspended()
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
         get("/api/v1/notifications/stream", OwnUser, v1::notification_stream::stream)
+            .named("streamNotifications")
+            .notes("Opens with the present state (`open`), then tells of each new notification and of changed balances. The id of an event is the position after it: send the last one as `Last-Event-ID` to get what happened since.")
             .summary("Streams new notifications and changed balances while the app is open, as events.")
             .resumable("^[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,9}$", "42.7.0")
             .errors(&[InvalidParameters]),
         get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
+            .named("countUnreadNotifications")
+            .notes("For the badge of the inbox.")
             .for_suspended()
             .summary("Returns the number of unread notifications."),
         patch("/api/v1/notifications/{id}/read", OwnUser, v1::notifications::mark_read)
+            .named("markNotificationRead")
             .for_suspended()
             .summary("Marks a notification as read. A later request keeps the first `readAt`.")
             .errors(&[NotFound]),
         patch("/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read)
+            .named("markAllNotificationsRead")
             .for_suspended()
             .summary("Marks all notifications as read, including kinds that are switched off."),
         post("/admin/notifications", Admin(Administer), admin::notifications::send)
+            .named("adminSendNotification")
             .summary("Sends a notification to all users or to selected users."),
         get("/admin/notifications", Admin(SupportUsers), admin::notifications::list)
+            .named("adminListNotifications")
             .summary("Lists sent notifications with their read counts, newest first."),
         delete("/admin/notifications/{id}", Admin(Administer), admin::notifications::delete)
+            .named("adminDeleteNotification")
             .summary("Deletes a notification from all inboxes.")
             .errors(&[NotFound]),
         post("/feedback", Anyone, feedback::submit)
+            .named("sendFeedback")
+            .notes("With a token the staff can reply, and the user gets a notification.")
             .budget(RateBudget::Feedback)
             .summary("Submits feedback. Anonymous callers have a lower limit.")
             .body_limit(FEEDBACK)
             .errors(&[NotYours, Forbidden, TooManyRequests]),
         get("/admin/feedback", Admin(SupportUsers), admin::feedback::list)
+            .named("adminListFeedback")
             .summary("Lists feedback with its replies, newest first."),
         patch("/admin/feedback/{id}", Admin(SupportUsers), admin::feedback::change)
+            .named("adminUpdateFeedback")
             .summary("Changes state and assignee of feedback.")
             .errors(&[NotFound]),
         post("/admin/feedback/{id}/reply", Admin(SupportUsers), admin::feedback::reply)
+            .named("adminReplyToFeedback")
             .summary("Replies to feedback of a signed-in user, who gets a notification.")
             .creates()
             .idempotent()
             .errors(&[NotFound]),
-        post("/version/check", Anyone, version::check).summary("Checks whether a client should or must update."),
+        post("/version/check", Anyone, version::check)
+            .named("checkVersion")
+            .notes("For the start of the app: tells whether an update exists and whether the client must install it.")
+            .summary("Checks whether a client should or must update."),
         get("/version/latest", Anyone, version::latest)
+            .named("latestVersion")
+            .notes("For the page that offers the download. May be kept for a minute.")
             .summary("Returns the newest release of the app.")
             .errors(&[NoRelease]),
         post("/admin/releases", Admin(Administer), admin::releases::publish)
+            .named("adminPublishRelease")
             .summary("Publishes a release of the app.")
             .errors(&[AlreadyExists]),
         post("/admin/releases/{id}/withdraw", Admin(Administer), admin::releases::withdraw)
+            .named("adminWithdrawRelease")
             .summary(
                 "Withdraws a release, so that clients no longer hear of it. Its version code can be published again.",
             )
             .errors(&[NotFound]),
-        get("/admin/releases", Admin(ViewFigures), admin::releases::list).summary("Lists releases, newest first."),
+        get("/admin/releases", Admin(ViewFigures), admin::releases::list)
+            .named("adminListReleases")
+            .summary("Lists releases, newest first."),
     ]
 }
 
@@ -839,93 +984,132 @@ fn operations() -> Vec<Endpoint> {
     let documentation = system::Documentation::default();
     vec![
         post("/admin/login", Anyone, session::login)
+            .named("adminSignIn")
             .budget(RateBudget::AdminSignIns)
             .summary("Exchanges an administrator's name, password and, if set up, authenticator code for a token.")
             .body_limit(AUTH)
             .errors(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),
-        post("/admin/logout", Admin(OwnSession), session::logout).summary("Ends the administrator's session."),
-        get("/admin/administrators", Admin(Administer), administrators::list).summary("Lists the administrators."),
+        post("/admin/logout", Admin(OwnSession), session::logout)
+            .named("adminSignOut")
+            .summary("Ends the administrator's session."),
+        get("/admin/administrators", Admin(Administer), administrators::list)
+            .named("adminListAdministrators")
+            .summary("Lists the administrators."),
         post("/admin/administrators", Admin(Administer), administrators::create)
+            .named("adminCreateAdministrator")
             .for_recent_sign_in()
             .summary("Creates an administrator.")
             .errors(&[AlreadyExists])
             .creates(),
         patch("/admin/administrators/{name}", Admin(Administer), administrators::change)
+            .named("adminUpdateAdministrator")
             .for_recent_sign_in()
             .summary("Changes the role or the password of an administrator.")
             .errors(&[NotFound, LastOwner]),
         delete("/admin/administrators/{name}", Admin(Administer), administrators::remove)
+            .named("adminRemoveAdministrator")
             .for_recent_sign_in()
             .summary("Removes an administrator and ends their sessions.")
             .errors(&[NotFound, LastOwner]),
-        get("/admin/api-keys", Admin(Administer), api_keys::list).summary("Lists the API keys."),
+        get("/admin/api-keys", Admin(Administer), api_keys::list)
+            .named("adminListApiKeys")
+            .summary("Lists the API keys."),
         post("/admin/api-keys", Admin(Administer), api_keys::create)
+            .named("adminCreateApiKey")
             .for_recent_sign_in()
             .summary("Creates an API key and returns its secret once.")
             .errors(&[AlreadyExists])
             .creates(),
         patch("/admin/api-keys/{label}", Admin(Administer), api_keys::change)
+            .named("adminUpdateApiKey")
             .for_recent_sign_in()
             .summary("Changes the role or the expiry of an API key, suspends or resumes it.")
             .errors(&[NotFound]),
         delete("/admin/api-keys/{label}", Admin(Administer), api_keys::revoke)
+            .named("adminRevokeApiKey")
             .for_recent_sign_in()
             .summary("Revokes an API key.")
             .errors(&[NotFound]),
         get("/admin/network-logs/user/{userId}", Admin(SupportUsers), network_logs::list_of_user)
+            .named("adminListRequestsOfUser")
             .summary("Lists the requests of a user, newest first."),
         get("/admin/network-logs/ip/{clientIp}", Admin(SupportUsers), network_logs::list_of_client)
+            .named("adminListRequestsOfClient")
             .summary("Lists the requests of a client address, newest first."),
         get("/admin/network-logs/time-range", Admin(SupportUsers), network_logs::list_of_time)
+            .named("adminListRequestsBetween")
             .summary("Lists the requests in a time range, newest first."),
         get("/admin/network-logs/failed", Admin(SupportUsers), network_logs::list_failed)
+            .named("adminListFailedRequests")
             .summary("Lists requests with a status of 400 or above, newest first."),
         get("/admin/network-logs/suspicious", Admin(SupportUsers), network_logs::list_suspicious)
+            .named("adminListSuspiciousClients")
             .summary("Lists client addresses with unusual activity, worst first. Covers the last hour by default."),
         get("/admin/network-logs/count/ip", Admin(SupportUsers), network_logs::count_by_client)
+            .named("adminCountRequestsByClient")
             .summary("Counts the requests of each client address, of the last 24 hours by default."),
         delete("/admin/network-logs/cleanup", Admin(Administer), network_logs::clean_up)
+            .named("adminCleanUpNetworkLog")
             .summary("Deletes old entries of the network log."),
         delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
+            .named("adminClearAllData")
             .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
+            .named("adminClearCodes")
             .summary("Backs up the database and deletes active verification codes.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/payment-records", Admin(Administer), data_cleanup::clear_payments)
+            .named("adminClearPayments")
             .summary("Backs up the database and deletes completed orders older than the minimum retention.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/feedback", Admin(Administer), data_cleanup::clear_feedback)
+            .named("adminClearFeedback")
             .summary("Backs up the database and deletes all feedback.")
             .errors(&[ConfirmationRequired]),
         get("/admin/figures", Admin(ViewFigures), admin::figures::list)
+            .named("adminGetFigures")
             .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
         get("/admin/logs", Admin(Administer), admin::logs::list)
+            .named("adminListLogEvents")
             .summary("Lists the newest events of the server's log, newest first."),
         get("/admin/health", Admin(ViewFigures), admin::health::show)
+            .named("adminGetHealth")
             .summary("Returns alerts, backups, ledger, providers, background jobs and the last report of the doctor."),
         post("/admin/health/alert-test", Admin(Administer), admin::health::test_alerts)
+            .named("adminTestAlerts")
             .summary("Sends a test message through every channel of alerts.")
             .errors(&[NotConfigured]),
         post("/admin/health/backup", Admin(Administer), admin::health::back_up)
+            .named("adminBackUp")
             .summary("Starts a backup and its upload.")
             .errors(&[AlreadyRunning]),
         post("/admin/health/ledger-verification", Admin(Administer), admin::health::verify_ledger)
+            .named("adminVerifyLedger")
             .summary("Starts a verification of the whole ledger.")
             .errors(&[AlreadyRunning]),
         post("/admin/health/doctor", Admin(Administer), admin::health::run_doctor)
+            .named("adminRunDoctor")
             .summary("Starts an examination of the installation, which also calls the providers.")
             .errors(&[AlreadyRunning]),
-        get("/admin/audit", Admin(ViewAudit), audit::list).summary(
+        get("/admin/audit", Admin(ViewAudit), audit::list).named("adminListAuditEvents").summary(
             "Lists audit events of administrators and commands, newest first. Other roles than owner see their own.",
         ),
-        get("/healthz", Public, system::health).summary("Returns 200 while the process is alive."),
-        get("/readyz", Public, system::readiness).summary("Returns 200 while the service can write to its database."),
-        get("/openapi.json", Public, system::api_document(endpoints)).summary("Returns this document."),
-        get("/", Public, system::docs_entry).summary("Redirects to the documentation."),
-        get("/docs", Public, system::docs_entry).summary("Redirects to the documentation."),
-        get("/docs/", Public, documentation.page()).summary("Returns the documentation page."),
+        get("/healthz", Public, system::health).named("getHealth").summary("Returns 200 while the process is alive."),
+        get("/readyz", Public, system::readiness)
+            .named("getReadiness")
+            .summary("Returns 200 while the service can write to its database."),
+        get("/openapi.json", Public, system::api_document(endpoints))
+            .named("getApiDocument")
+            .notes("The document of apps leaves out the endpoints of administrators and payment providers.")
+            .summary("Returns this document, or the one of apps."),
+        get("/", Public, system::docs_entry).named("documentationEntry").summary("Redirects to the documentation."),
+        get("/docs", Public, system::docs_entry).named("documentation").summary("Redirects to the documentation."),
+        get("/docs/", Public, documentation.page())
+            .named("documentationPage")
+            .summary("Returns the documentation page."),
         get("/docs/{file}", Public, documentation.files())
+            .named("documentationFile")
             .summary("Returns a file of the documentation page.")
             .errors(&[NotFound]),
     ]

@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::stream::{BoxStream, Stream, unfold};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::Instant,
@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     held_bytes::HeldBytes,
+    openapi::schemas::{reference, schemas},
     reply::{Json, Reply, ReplyDescription},
     request_context::RequestContext,
     request_meta::RequestMeta,
@@ -34,6 +35,26 @@ use crate::{
 /// buffered alone.
 const BUFFERED_EVENTS: usize = 64;
 const BUFFERED_BYTES: u32 = 64 << 10;
+
+/// A resource that is also sent as a stream of events.
+pub trait StreamedResource: Serialize + ToSchema + Send + 'static {
+    /// Returns the events in their order.
+    fn events() -> Vec<EventDescription>;
+}
+
+/// An event in the API document.
+pub struct EventDescription {
+    name: &'static str,
+    data: Value,
+    schemas: Vec<(String, Value)>,
+}
+
+impl EventDescription {
+    /// Describes the event whose data is a `T` in JSON.
+    pub fn of<T: ToSchema>(name: &'static str) -> Self {
+        Self { name, data: reference::<T>(), schemas: schemas::<T>() }
+    }
+}
 
 /// A response as JSON or as events, as the client requested.
 pub enum JsonOrStream<T> {
@@ -84,7 +105,8 @@ impl FinalEvent {
 
 /// Returns the error of streams that a shutdown ends.
 pub fn shutting_down() -> Error {
-    Error::new(Code::Overloaded).detail("The service is stopping. Repeat the request.")
+    Error::new(Code::Overloaded)
+        .detail(("The service is stopping. Repeat the request.", "服务正在停止，请重新发送请求。"))
 }
 
 /// Ends an event stream with its [`FinalEvent`] once `ends` is true. Returns other responses unchanged.
@@ -199,6 +221,24 @@ impl SseSender {
     }
 }
 
+/// Returns the schema of an event stream. OpenAPI 3.1 has no words for the single events, so that an extension names the
+/// schemas of their data.
+pub fn event_stream(events: &str, data: &Map<String, Value>) -> Value {
+    let description = format!("Server-sent events: {events}. `x-events` names the schema of the data of each.");
+    json!({ "type": "string", "description": description, "x-events": data })
+}
+
+/// Adds a stream of these events to the description of a reply.
+pub fn add_event_stream(description: &mut ReplyDescription, events: Vec<EventDescription>) {
+    let (mut names, mut data) = (Vec::new(), Map::new());
+    for event in events {
+        names.push(format!("`{}`", event.name));
+        data.insert(event.name.to_owned(), event.data);
+        description.schemas.extend(event.schemas);
+    }
+    description.contents.push(("text/event-stream", event_stream(&names.join(", "), &data)));
+}
+
 /// Builds an event with a JSON object as its data.
 pub fn named_event(event: &str, data: &impl Serialize) -> String {
     let data = serde_json::to_string(data).unwrap_or_default();
@@ -236,7 +276,7 @@ impl SseResponse {
     }
 }
 
-impl<T: Serialize + ToSchema + Send + 'static> Reply for JsonOrStream<T> {
+impl<T: StreamedResource> Reply for JsonOrStream<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Json(value) => Json(value).into_response(),
@@ -246,8 +286,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for JsonOrStream<T> {
 
     fn describe() -> ReplyDescription {
         let mut document = Json::<T>::describe();
-        let events = "Events `meta`, `delta`, `done` and `error`, each with a JSON object as its data.";
-        document.contents.push(("text/event-stream", json!({ "description": events })));
+        add_event_stream(&mut document, T::events());
         document
     }
 }

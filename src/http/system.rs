@@ -19,7 +19,7 @@ use utoipa_swagger_ui::{Config, SwaggerFile};
 use super::{
     endpoint::{Endpoint, Handler},
     openapi::{document, headers::Header},
-    params::{FileName, Nothing, parameters},
+    params::{DocumentAudience, FileName, Nothing, parameters},
     precompressed::Precompressed,
     public_content::{CONFIRMED, PUBLIC_HEADERS, PublicContent, PublicResponse},
     reply::{JSON, Json, Reply, ReplyDescription},
@@ -127,6 +127,12 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
 /// Content types of the documentation files.
 const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
 
+parameters! {
+    ApiDocumentParams(fields) {
+        audience: Option<DocumentAudience> = fields.optional("for", "`app` leaves out what apps do not call. By default the document has everything.");
+    }
+}
+
 /// The API document.
 pub struct ApiDocument(PublicResponse);
 
@@ -203,14 +209,20 @@ impl Reply for PermanentRedirect {
     }
 }
 
-/// Returns the handler of the API document. The document is built on the first request, because that takes long.
-pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<Nothing, ApiDocument> {
-    let cache = Arc::new(OnceCell::<PublicContent>::new());
-    move |context: RequestContext, _: Nothing| {
-        let cache = Arc::clone(&cache);
+/// Returns the handler of the API document. Each is built on its first request, because that takes long.
+pub fn api_document(endpoints: fn() -> Vec<Endpoint>) -> impl Handler<ApiDocumentParams, ApiDocument> {
+    let caches = Arc::new([const { OnceCell::<PublicContent>::const_new() }; 2]);
+    move |context: RequestContext, params: ApiDocumentParams| {
+        let caches = Arc::clone(&caches);
         async move {
+            let audience = params.audience.unwrap_or(DocumentAudience::All);
             let build = move |app: &App| {
-                PublicContent::of(Precompressed::new(document::document(&app.core.config, &endpoints()))?)
+                let document = document::document(&app.core.config, &document::select(endpoints(), audience));
+                PublicContent::of(Precompressed::new(document)?)
+            };
+            let cache = match audience {
+                DocumentAudience::All => &caches[0],
+                DocumentAudience::App => &caches[1],
             };
             let document = cache.get_or_try_init(|| context.blocking(build)).await?;
             Ok(ApiDocument(document.choose_revalidated(&context.headers)))

@@ -110,7 +110,10 @@ fn choose(candidates: Vec<Candidate<'_>>) -> Result<&str> {
     let mut holders = candidates.iter().filter_map(|candidate| candidate.holder.as_ref());
     let first = holders.next();
     if holders.any(|holder| Some(holder) != first) {
-        let detail = "The request has valid tokens of different users. Send only one token.";
+        let detail = (
+            "The request has valid tokens of different users. Send only one token.",
+            "请求含有不同用户的有效令牌，请只发送一个。",
+        );
         return Err(Error::new(Code::ConflictingParameter).detail(detail));
     }
     // The first of several equal ones: `max_by_key` returns the last.

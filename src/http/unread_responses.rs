@@ -16,6 +16,7 @@ use super::{
     content_negotiation::COMPRESSED_ABOVE,
     held_bytes::{HeldBytes, Receiver},
     large_response::{self, limit_to_one},
+    precompressed::ContentCoding,
     request_meta::RequestMeta,
     state::HttpState,
 };
@@ -27,8 +28,11 @@ use crate::{
 
 /// Maximum size of a response that is not counted. It fits into the buffer of a connection.
 const UNCOUNTED: u64 = 16 << 10;
-/// Memory of a gzip encoder, which lives until the whole response is compressed.
-const ENCODER: u64 = 320 << 10;
+/// Memory of an encoder, which lives until the whole response is compressed. Brotli's also holds a block of the response
+/// with its compressed form.
+const GZIP_ENCODER: u64 = 320 << 10;
+const BROTLI_ENCODER: u64 = 1 << 20;
+const BROTLI_BLOCK: u64 = 4 << 20;
 
 /// Returns the response if the unread responses leave room for it.
 ///
@@ -37,14 +41,14 @@ const ENCODER: u64 = 320 << 10;
 pub async fn limit(
     state: &HttpState,
     meta: &RequestMeta,
-    is_compressed: bool,
+    coding: Option<ContentCoding>,
     response: Response<Body>,
 ) -> Result<Response<Body>> {
     let large_for = meta.user.get().copied().filter(|_| large_response::is_large(&response));
     if let Some(user) = large_for {
         large_response::discard_stalled(state, user)?;
     }
-    let held = held_bytes(&response, is_compressed);
+    let held = held_bytes(&response, coding);
     let share = if held > 0 { Some(take(state, meta, held)?) } else { None };
     match (large_for, share) {
         (Some(user), Some(share)) => limit_to_one(state, user, response, share).await,
@@ -53,7 +57,7 @@ pub async fn limit(
     }
 }
 
-fn held_bytes(response: &Response<Body>, is_compressed: bool) -> u64 {
+fn held_bytes(response: &Response<Body>, coding: Option<ContentCoding>) -> u64 {
     let size = response.body().size_hint().lower();
     let held = match response.extensions().get() {
         Some(HeldBytes(held)) => *held,
@@ -61,7 +65,12 @@ fn held_bytes(response: &Response<Body>, is_compressed: bool) -> u64 {
         None => 0,
     };
     let is_packed = response.headers().contains_key(header::CONTENT_ENCODING);
-    held + if is_compressed && !is_packed && size > COMPRESSED_ABOVE { ENCODER } else { 0 }
+    let encoder = match coding.filter(|_| !is_packed && size > COMPRESSED_ABOVE) {
+        Some(ContentCoding::Gzip) => GZIP_ENCODER,
+        Some(ContentCoding::Brotli) => BROTLI_ENCODER + 2 * size.min(BROTLI_BLOCK),
+        None => 0,
+    };
+    held + encoder
 }
 
 fn take(state: &HttpState, meta: &RequestMeta, bytes: u64) -> Result<ByteShare<Receiver>> {
@@ -69,7 +78,8 @@ fn take(state: &HttpState, meta: &RequestMeta, bytes: u64) -> Result<ByteShare<R
     let user = meta.user.get().map(|user| (Receiver::User(*user), limits.unread_bytes_per_user.0));
     let network = (Receiver::Network(client_network(meta.client)), limits.unread_bytes_per_client.0);
     state.unread.try_take([user, Some(network)], bytes).ok_or_else(|| {
-        let detail = "Too many responses to this user or network are still being read.";
+        let detail =
+            ("Too many responses to this user or network are still being read.", "该用户或网络尚未读取的响应过多。");
         Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
     })
 }

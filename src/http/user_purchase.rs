@@ -141,11 +141,20 @@ impl Parameter for SignedTransaction {
         let text = text(value)?;
         let text = text.trim();
         if text.len() > LONGEST_TRANSACTION {
-            return Err(Fault::new(FieldCode::TooLong, format!("must have at most {LONGEST_TRANSACTION} characters")));
+            return Err(Fault::new(
+                FieldCode::TooLong,
+                (
+                    format!("must have at most {LONGEST_TRANSACTION} characters"),
+                    format!("最多 {LONGEST_TRANSACTION} 个字符"),
+                ),
+            ));
         }
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'=');
         if text.is_empty() || !text.bytes().all(is_allowed) {
-            return Err(Fault::new(FieldCode::InvalidFormat, "must be the `jwsRepresentation` of a transaction"));
+            return Err(Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be the `jwsRepresentation` of a transaction", "须为交易的 `jwsRepresentation`"),
+            ));
         }
         Ok(Self(text.to_owned()))
     }
@@ -167,12 +176,18 @@ impl Parameter for PurchaseToken {
         let text = text.trim();
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'~');
         if text.len() > LONGEST_TOKEN {
-            return Err(Fault::new(FieldCode::TooLong, format!("must have at most {LONGEST_TOKEN} characters")));
+            return Err(Fault::new(
+                FieldCode::TooLong,
+                (format!("must have at most {LONGEST_TOKEN} characters"), format!("最多 {LONGEST_TOKEN} 个字符")),
+            ));
         }
         if !text.is_empty() && text.bytes().all(is_allowed) {
             return Ok(Self(text.to_owned()));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be the purchase token of Google Play"))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be the purchase token of Google Play", "须为 Google Play 的购买令牌"),
+        ))
     }
 
     fn schema(_: &LimitsConfig) -> Value {

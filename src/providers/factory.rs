@@ -166,7 +166,7 @@ fn email_driver(
         timeout: email.timeout,
     };
     let sender = smtp::Smtp::new(settings, Box::new(move || clock.now().0));
-    let wrong = |fault: String| Error::new(Code::Configuration).detail(fault);
+    let wrong = |fault: String| Error::new(Code::Configuration).english_detail(fault);
     Ok(Box::new(sender.map_err(wrong)?))
 }
 

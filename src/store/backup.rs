@@ -82,7 +82,7 @@ impl DatabaseCopy {
     /// `not_found` for a missing file, `backup_unusable` for another program's file, storage errors.
     pub fn open(path: &Path, now: Timestamp) -> Result<Self> {
         if !path.is_file() {
-            return Err(Error::new(Code::NotFound).detail(format!("There is no file {}.", path.display())));
+            return Err(Error::new(Code::NotFound).english_detail(format!("There is no file {}.", path.display())));
         }
         // SQLite would not report why it cannot open the file.
         File::open(path).map_err(|error| file_error(path, error))?;
@@ -158,7 +158,7 @@ impl DatabaseCopy {
 }
 
 fn not_a_backup(path: &Path) -> Error {
-    Error::new(Code::BackupUnusable).detail(format!("{} is not a backup made by Yarrow.", path.display()))
+    Error::new(Code::BackupUnusable).english_detail(format!("{} is not a backup made by Yarrow.", path.display()))
 }
 
 /// Stores files in a backup by name.
@@ -218,7 +218,8 @@ fn copy_pages(source: &Connection, path: &Path, progress: CopyProgress<'_>) -> R
         match backup.step(PAGES)? {
             StepResult::Done => break,
             StepResult::Busy | StepResult::Locked => {
-                return Err(Error::new(Code::Overloaded).detail("The database could not be read for a copy."));
+                return Err(Error::new(Code::Overloaded)
+                    .detail(("The database could not be read for a copy.", "无法读取数据库以制作副本。")));
             }
             _ => {}
         }

@@ -13,13 +13,15 @@ impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let code = code_of(&error);
         let detail = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "The database is damaged where this is kept; nothing was stored."
-            }
-            Some(ErrorCode::ReadOnly) => {
-                "The database, its directory or its disk may not be written to; nothing was stored."
-            }
-            _ => code.meaning(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
+                "The database is damaged where this is kept; nothing was stored.",
+                "数据库在此处已损坏，没有保存任何内容。",
+            ),
+            Some(ErrorCode::ReadOnly) => (
+                "The database, its directory or its disk may not be written to; nothing was stored.",
+                "数据库、其目录或磁盘不可写，没有保存任何内容。",
+            ),
+            _ => (code.meaning(), code.chinese()),
         };
         let error = Self::new(code).detail(detail).caused_by(error);
         if matches!(code, Code::Internal | Code::Unauthenticated) {

@@ -94,7 +94,7 @@ pub fn ensure_own(path: &Path) -> Result<()> {
             () => return Ok(()),
         };
         let detail = format!("{} {fault} (user {owner}): remove it.", path.display());
-        Err(Error::new(Code::DataDirectoryUnusable).detail(detail))
+        Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail))
     }
     #[cfg(not(unix))]
     Ok(())
@@ -237,7 +237,7 @@ pub fn ensure_free_space(directory: &Path, needed: u64) -> Result<()> {
         return Ok(());
     }
     let detail = format!("{} MiB are needed in {}, with {} MiB free.", needed >> 20, directory.display(), free >> 20);
-    Err(Error::new(Code::StorageFull).detail(detail))
+    Err(Error::new(Code::StorageFull).english_detail(detail))
 }
 
 /// Returns the size of a database and its WAL in bytes.
@@ -252,7 +252,7 @@ pub(super) fn size_of(path: &Path) -> u64 {
 /// Creates the error for a failed file operation.
 pub fn file_error(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
+    Error::new(code).english_detail(format!("{}: {error}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn known_names() -> impl Iterator<Item = String> {
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {
-    Error::new(Code::DataDirectoryUnusable).detail(format!("The data directory {}: {why}", directory.display()))
+    Error::new(Code::DataDirectoryUnusable).english_detail(format!("The data directory {}: {why}", directory.display()))
 }
 
 /// Creates the error for a directory that a server has locked.

@@ -65,7 +65,7 @@ impl Schema {
     pub(super) fn check(&self, connection: &Connection, policy: SchemaPolicy) -> Result<()> {
         let (found, current) = (self.version_of(connection)?, self.version());
         if found > current {
-            return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
                 "The database has schema version {found}; this program supports versions up to {current}. \
                  Use the newer program, or restore a backup made before the upgrade."
             )));
@@ -73,7 +73,7 @@ impl Schema {
         let can_change =
             if found == 0 { policy != SchemaPolicy::RequireCurrent } else { policy == SchemaPolicy::Migrate };
         if found < current && !can_change {
-            return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
                 "The database has schema version {found}, and this program needs version {current}. \
                  The server migrates it when it starts: start or restart the server with this version first."
             )));
@@ -135,7 +135,8 @@ impl Schema {
     /// # Errors
     /// `data_directory_unusable` if another program made the file.
     pub(super) fn version_of(&self, connection: &Connection) -> Result<usize> {
-        let foreign = || Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow.");
+        let foreign =
+            || Error::new(Code::DataDirectoryUnusable).english_detail("The database file was not made by Yarrow.");
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let application = pragma("application_id").map_err(|error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase) => foreign().caused_by(error),

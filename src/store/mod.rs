@@ -402,7 +402,7 @@ fn wait_for_preparation<P>(preparation: &Receiver<P>, cancelled: &AtomicBool) ->
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    Err(Error::new(Code::Overloaded).detail("The service is stopping."))
+    Err(Error::new(Code::Overloaded).detail(("The service is stopping.", "服务正在停止。")))
 }
 
 /// Returns true if the database file exists and is empty, and so is its WAL.

@@ -98,7 +98,7 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     };
     if !is_locked {
         let detail = format!("The data directory {}: a backup is being restored.", directory.display());
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
+        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail));
     }
     create_private_directory(&aside)?;
     let database = directory.join(DATABASE);

@@ -38,7 +38,7 @@ use super::{
 use crate::{
     clock::Clock,
     concurrency::lock::lock_unpoisoned,
-    error::{Code, Error, Result},
+    error::{Code, Error, Result, Sentence},
     keys::ServerKey,
     metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
     thread_priority::lower_thread_priority,
@@ -153,14 +153,14 @@ impl Writer {
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
         let Some(queue) = lock_unpoisoned(&self.queue).clone() else {
-            return Pending::ready(Err(busy("The service is stopping.")));
+            return Pending::ready(Err(busy(("The service is stopping.", "服务正在停止。"))));
         };
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
         match queue.try_send(job) {
             Ok(()) => Pending::queued(receiver),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.shared.queued.fetch_sub(1, Ordering::Relaxed);
-                Pending::ready(Err(busy("Too many changes are waiting for the disk.")))
+                Pending::ready(Err(busy(("Too many changes are waiting for the disk.", "等待写入磁盘的更改过多。"))))
             }
         }
     }
@@ -199,7 +199,7 @@ impl Drop for Writer {
     }
 }
 
-fn busy(detail: &'static str) -> Error {
+fn busy(detail: impl Into<Sentence>) -> Error {
     Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
 }
 

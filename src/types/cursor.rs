@@ -41,7 +41,10 @@ impl Cursor {
 
     /// Returns the fault of an invalid cursor, and of one for another list or user.
     pub fn fault() -> Fault {
-        Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` that this list returned to this user")
+        Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be a `nextCursor` that this list returned to this user", "须为此列表返回给该用户的 `nextCursor`"),
+        )
     }
 }
 

@@ -101,11 +101,14 @@ fn is_registrable(domain: &str) -> bool {
 }
 
 fn invalid() -> Fault {
-    Fault::new(FieldCode::InvalidFormat, "must be an email address")
+    Fault::new(FieldCode::InvalidFormat, ("must be an email address", "须为邮箱地址"))
 }
 
 fn too_long() -> Fault {
-    Fault::new(FieldCode::TooLong, format!("must be at most {LONGEST} characters long"))
+    Fault::new(
+        FieldCode::TooLong,
+        (format!("must be at most {LONGEST} characters long"), format!("最多 {LONGEST} 个字")),
+    )
 }
 
 #[cfg(test)]

@@ -62,10 +62,13 @@ impl PhoneNumber {
         let region = number.get_region_code().ok_or_else(invalid)?;
         let type_of_number = type_of(&number);
         if !rules.allowed_regions.contains(&Region(region)) {
-            return Err(Fault::new(FieldCode::RegionNotAllowed, "numbers of this region are not served"));
+            return Err(Fault::new(
+                FieldCode::RegionNotAllowed,
+                ("numbers of this region are not served", "不支持该国家或地区的号码"),
+            ));
         }
         if !matches!(type_of_number, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
-            return Err(Fault::new(FieldCode::NotMobile, "must be a mobile number"));
+            return Err(Fault::new(FieldCode::NotMobile, ("must be a mobile number", "须为手机号")));
         }
         Ok(if region == rules.default_region.0 {
             Self::from_canonical(&number.get_national_significant_number())
@@ -142,7 +145,7 @@ fn stands_in_a_number(character: char) -> bool {
 }
 
 fn invalid() -> Fault {
-    Fault::new(FieldCode::InvalidFormat, "must be a phone number")
+    Fault::new(FieldCode::InvalidFormat, ("must be a phone number", "须为电话号码"))
 }
 
 #[cfg(test)]

@@ -57,19 +57,19 @@ fn clean_characters(text: &str, limit: usize) -> Result<String, Fault> {
 pub fn clean_as_sent(text: &str, limit: usize) -> Result<String, Fault> {
     let text = text.trim();
     if text.contains('\0') {
-        return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
+        return Err(Fault::new(FieldCode::InvalidCharacter, ("must not contain NUL", "不能包含 NUL 字符")));
     }
     if text.len() > limit && text.chars().count() > limit {
         return Err(too_long(limit));
     }
     if !text.is_empty() && text.chars().all(|character| is_invisible(character) || character.is_whitespace()) {
-        return Err(Fault::new(FieldCode::InvalidCharacter, "must have a character that is seen"));
+        return Err(Fault::new(FieldCode::InvalidCharacter, ("must have a character that is seen", "须有可见的字符")));
     }
     Ok(text.to_owned())
 }
 
 fn too_long(limit: usize) -> Fault {
-    Fault::new(FieldCode::TooLong, format!("must be at most {limit} characters long"))
+    Fault::new(FieldCode::TooLong, (format!("must be at most {limit} characters long"), format!("最多 {limit} 个字")))
 }
 
 /// Ignores the characters that trimming removes, and accepts the CRLF line ends of forms.
@@ -78,7 +78,10 @@ fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
     let is_found = text.contains(|character: char| character != '\r' && is_refused(character));
     let mut returns = text.match_indices('\r').map(|(place, _)| &text[place + 1..]);
     if is_found || returns.any(|after| is_refused('\n') || !after.starts_with('\n')) {
-        return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain control characters"));
+        return Err(Fault::new(
+            FieldCode::InvalidCharacter,
+            ("must not contain control characters", "不能包含控制字符"),
+        ));
     }
     Ok(())
 }

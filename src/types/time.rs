@@ -61,7 +61,13 @@ pub fn ensure_ordered(start: (&str, Timestamp), end: (&str, Timestamp)) -> Resul
     if start.1 <= end.1 {
         return Ok(());
     }
-    Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, format!("must not be before `{}`", start.0))))
+    Err(Error::field(
+        end.0,
+        Fault::new(
+            FieldCode::OutOfRange,
+            (format!("must not be before `{}`", start.0), format!("不能早于 `{}`", start.0)),
+        ),
+    ))
 }
 
 /// Returns a duration in milliseconds with three decimals, without rounding noise.

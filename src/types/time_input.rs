@@ -174,7 +174,9 @@ fn usual_date(date: &str) -> Option<String> {
 fn fault() -> Fault {
     let message = "must be a date or time such as `2026-01-02`, `2026-01-02 03:04:05`, `2026-01-02T03:04:05+08:00`, or \
                    the seconds (9 or 10 digits) or milliseconds (13 digits) since 1970";
-    Fault::new(FieldCode::InvalidFormat, message)
+    let chinese = "须为日期或时间，例如 `2026-01-02`、`2026-01-02 03:04:05`、`2026-01-02T03:04:05+08:00`，\
+                   或 1970 年起的秒数（9 或 10 位）或毫秒数（13 位）";
+    Fault::new(FieldCode::InvalidFormat, (message, chinese))
 }
 
 #[cfg(test)]

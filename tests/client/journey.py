@@ -10,66 +10,66 @@ from http import HTTPStatus
 
 from yarrow_client import AuthenticatedClient, Client, models
 from yarrow_client.api.divination import (
-    delete_api_v1_sessions_id,
-    get_api_v1_sessions,
-    get_api_v1_sessions_id,
-    get_divination_history_count_phone_number,
-    get_divination_records_trace_trace_id,
-    post_api_v1_sessions,
-    post_api_v1_sessions_id_interpretation,
-    post_divination_enhanced,
-    post_divination_history_delete,
-    post_divination_history_get,
-    post_divination_history_save,
-    post_llm_chat,
+    delete_session,
+    list_sessions,
+    get_session,
+    count_history,
+    get_interpretation,
+    cast_session,
+    interpret_session,
+    interpret_casting,
+    delete_history,
+    list_history,
+    save_history,
+    chat,
 )
 from yarrow_client.api.identity import (
-    delete_api_v1_account,
-    delete_api_v1_auth_tokens_id,
-    get_api_v1_account,
-    get_api_v1_account_export,
-    get_api_v1_auth_tokens,
-    get_api_v1_preferences,
-    get_user_profile,
-    patch_api_v1_account,
-    patch_api_v1_preferences,
-    post_api_v1_account_address,
-    post_api_v1_auth_login,
-    post_api_v1_auth_logout,
-    post_api_v1_auth_refresh,
-    post_api_v1_auth_send_code,
-    post_auth_login,
-    post_auth_logout,
-    post_auth_refresh_token,
-    post_auth_send_code,
-    post_auth_validate_token,
-    put_user_nickname,
-    put_user_profile,
+    delete_account,
+    sign_out_device,
+    get_account,
+    export_account,
+    list_devices,
+    get_preferences,
+    get_profile,
+    update_account,
+    update_preferences,
+    change_address,
+    sign_in_by_email,
+    sign_out,
+    refresh_token,
+    send_email_code,
+    sign_in_by_phone,
+    sign_out_v0,
+    refresh_token_v0,
+    send_sms_code,
+    validate_token,
+    update_nickname,
+    update_profile,
 )
 from yarrow_client.api.messaging import (
-    get_api_v1_notifications,
-    get_api_v1_notifications_unread_count,
-    get_notifications_all,
-    get_notifications_latest,
-    get_version_latest,
-    patch_api_v1_notifications_id_read,
-    patch_api_v1_notifications_mark_all_read,
-    post_admin_notifications,
-    post_admin_releases,
-    post_feedback,
-    post_version_check,
+    list_notifications,
+    count_unread_notifications,
+    list_notifications_v0,
+    latest_notification_v0,
+    latest_version,
+    mark_notification_read,
+    mark_all_notifications_read,
+    admin_send_notification,
+    admin_publish_release,
+    send_feedback,
+    check_version,
 )
 from yarrow_client.api.money import (
-    get_api_v1_invite,
-    get_api_v1_points,
-    get_api_v1_points_ledger,
-    get_coin_balance,
-    get_coin_balance_phone,
-    get_payment_gateway_order,
-    post_api_v1_invite_redeem,
-    post_coin_consume,
-    post_coin_increase_phone,
-    post_payment_update_balance,
+    get_invite,
+    point_balance,
+    list_point_entries,
+    coin_balance,
+    coin_balance_by_phone,
+    create_order_by_get_v0,
+    redeem_invite,
+    consume_coins,
+    admin_grant_coins,
+    confirm_payment,
 )
 
 EMAIL = "li.ming@example.com"
@@ -137,73 +137,73 @@ def refused(endpoint, status, code, *arguments, **named):
 
 def email_code(service, client, email, purpose=None):
     request = {"email": email} if purpose is None else {"email": email, "purpose": purpose}
-    body = models.PostApiV1AuthSendCodeBody.from_dict(request)
-    assert done(post_api_v1_auth_send_code, models.EmailCodeSent, client=client, body=body).email == email
+    body = models.SendEmailCodeBody.from_dict(request)
+    assert done(send_email_code, models.EmailCodeSent, client=client, body=body).email == email
     return service.code(rf"Email to {re.escape(email)}.*?\b(\d{{8}})\b")
 
 
 def log_in(service, email, **more):
     client = service.anonymous()
     code = email_code(service, client, email)
-    body = models.PostApiV1AuthLoginBody(email=email, code=code, **more)
-    return done(post_api_v1_auth_login, models.SignedInByEmail, client=client, body=body)
+    body = models.SignInByEmailBody(email=email, code=code, **more)
+    return done(sign_in_by_email, models.SignedInByEmail, client=client, body=body)
 
 
 def current_generation(service):
     host = service.signed_in(log_in(service, "host@example.com").token)
-    host_code = done(get_api_v1_invite, models.Invite, client=host).code
+    host_code = done(get_invite, models.Invite, client=host).code
     came = log_in(service, EMAIL, device="generated client", invite_code=host_code)
     assert came.is_new_user and came.points_granted == 100 and came.user.points == 120, came
     assert came.invite.redeemed and came.invite.points_granted == 20, came.invite
     client = service.signed_in(came.token)
     casting(client)
     inbox(service, client)
-    own = done(get_api_v1_invite, models.Invite, client=client)
-    body = models.PostApiV1InviteRedeemBody(code=own.code)
-    refused(post_api_v1_invite_redeem, 409, "own_invite", client=client, body=body)
-    wishes = models.PatchApiV1PreferencesBody.from_dict(
+    own = done(get_invite, models.Invite, client=client)
+    body = models.RedeemInviteBody(code=own.code)
+    refused(redeem_invite, 409, "own_invite", client=client, body=body)
+    wishes = models.UpdatePreferencesBody.from_dict(
         {"locale": "en", "timeZone": "Europe/London", "notifications": {"promotion": False}}
     )
-    changed = done(patch_api_v1_preferences, models.Preferences, client=client, body=wishes)
-    assert changed == done(get_api_v1_preferences, models.Preferences, client=client)
+    changed = done(update_preferences, models.Preferences, client=client, body=wishes)
+    assert changed == done(get_preferences, models.Preferences, client=client)
     assert changed.locale == "en" and changed.notifications.promotion is False, changed
-    body = models.PostFeedbackBody(content="很好")
-    done(post_feedback, models.FeedbackReceived, client=client, body=body)
-    body = models.PatchApiV1AccountBody(nickname="青山", birthday="1990-05-17")
-    assert done(patch_api_v1_account, models.Account, client=client, body=body).nickname == "青山"
+    body = models.SendFeedbackBody(content="很好")
+    done(send_feedback, models.FeedbackReceived, client=client, body=body)
+    body = models.UpdateAccountBody(nickname="青山", birthday="1990-05-17")
+    assert done(update_account, models.Account, client=client, body=body).nickname == "青山"
     add_phone(service, client)
     devices(service, client)
-    told = done(get_api_v1_account_export, models.GetApiV1AccountExportResponse200, client=client).to_dict()
+    told = done(export_account, models.ExportAccountResponse200, client=client).to_dict()
     assert told["account"]["email"] == EMAIL and len(told["sessions"]) == 1, told
     leave_and_return(service, client)
 
 
 def casting(client):
-    body = models.PostApiV1SessionsBody.from_dict(
+    body = models.CastSessionBody.from_dict(
         {"question": "今年换工作合适吗？", "questionType": "career", "method": "yarrow_stalks"}
     )
     cast = lambda: done(
-        post_api_v1_sessions, models.Session, client=client, body=body, idempotency_key="a", status=HTTPStatus.CREATED
+        cast_session, models.Session, client=client, body=body, idempotency_key="a", status=HTTPStatus.CREATED
     )
     session = cast()
     assert session.id == cast().id and session.balance == 110 and len(session.lines) == 6, session
     assert 1 <= session.hexagram.primary.number <= 64 and session.hexagram.primary.upper.chinese_name
-    manual = models.PostApiV1SessionsBody.from_dict(
+    manual = models.CastSessionBody.from_dict(
         {"question": "?", "method": "manual", "lines": [7, 8, 8, 8, 7, 6]}
     )
-    second = done(post_api_v1_sessions, models.Session, client=client, body=manual, status=HTTPStatus.CREATED)
+    second = done(cast_session, models.Session, client=client, body=manual, status=HTTPStatus.CREATED)
     assert second.hexagram.primary.chinese_name == "屯" and second.hexagram.relating, second
-    first = done(post_api_v1_sessions_id_interpretation, models.Interpretation, session.id, client=client)
+    first = done(interpret_session, models.Interpretation, session.id, client=client)
     assert first.provider == "builtin" and first.result, first
-    found = done(get_api_v1_sessions_id, models.Session, session.id, client=client)
+    found = done(get_session, models.Session, session.id, client=client)
     assert found.interpretation.trace_id == first.trace_id and found.interpreted_at, found
-    page = done(get_api_v1_sessions, models.SessionCursorPage, client=client, limit=1)
-    rest = done(get_api_v1_sessions, models.SessionCursorPage, client=client, limit=1, cursor=page.next_cursor)
+    page = done(list_sessions, models.SessionCursorPage, client=client, limit=1)
+    rest = done(list_sessions, models.SessionCursorPage, client=client, limit=1, cursor=page.next_cursor)
     assert [item.id for item in page.items + rest.items] == [second.id, session.id], (page, rest)
-    done(delete_api_v1_sessions_id, None, second.id, client=client, status=HTTPStatus.NO_CONTENT)
-    refused(get_api_v1_sessions_id, 404, "not_found", second.id, client=client)
-    assert done(get_api_v1_points, models.PointBalance, client=client).balance == 100
-    entries = done(get_api_v1_points_ledger, models.PointEntryCursorPage, client=client).items
+    done(delete_session, None, second.id, client=client, status=HTTPStatus.NO_CONTENT)
+    refused(get_session, 404, "not_found", second.id, client=client)
+    assert done(point_balance, models.PointBalance, client=client).balance == 100
+    entries = done(list_point_entries, models.PointEntryCursorPage, client=client).items
     assert [entry.kind for entry in entries] == ["cast", "cast", "invitee_bonus", "signup_bonus"], entries
 
 
@@ -214,125 +214,125 @@ def inbox(service, client):
         ("nothing", {"type": "none"}),
         ("a page", {"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}),
     ]:
-        body = models.PostAdminNotificationsBody.from_dict(
+        body = models.AdminSendNotificationBody.from_dict(
             {"audience": "all", "title": title, "body": "text", "payload": payload}
         )
-        done(post_admin_notifications, models.AdminNotification, client=admin, body=body, status=HTTPStatus.CREATED)
-    listed = done(get_api_v1_notifications, models.NotificationCursorPage, client=client).items
+        done(admin_send_notification, models.AdminNotification, client=admin, body=body, status=HTTPStatus.CREATED)
+    listed = done(list_notifications, models.NotificationCursorPage, client=client).items
     assert [item.title for item in listed] == ["a page", "nothing"], listed
     assert listed[0].payload.to_dict()["params"] == {"id": "7"}, listed[0]
-    assert done(get_api_v1_notifications_unread_count, models.UnreadCount, client=client).count == 2
-    read = done(patch_api_v1_notifications_id_read, models.Notification, listed[0].id, client=client)
-    assert read.read_at and done(get_api_v1_notifications_unread_count, models.UnreadCount, client=client).count == 1
-    assert done(patch_api_v1_notifications_mark_all_read, models.MarkedRead, client=client).marked == 1
+    assert done(count_unread_notifications, models.UnreadCount, client=client).count == 2
+    read = done(mark_notification_read, models.Notification, listed[0].id, client=client)
+    assert read.read_at and done(count_unread_notifications, models.UnreadCount, client=client).count == 1
+    assert done(mark_all_notifications_read, models.MarkedRead, client=client).marked == 1
     anybody = service.anonymous()
-    assert done(get_notifications_latest, models.LatestNotification, client=anybody).notification.title == "a page"
-    assert len(done(get_notifications_all, models.AllNotifications, client=anybody).items) == 2
-    refused(get_version_latest, 404, "no_release", client=anybody)
-    body = models.PostAdminReleasesBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
-    done(post_admin_releases, models.AdminRelease, client=admin, body=body, status=HTTPStatus.CREATED)
-    body = models.PostVersionCheckBody.from_dict({"clientVersionCode": 19})
-    advice = done(post_version_check, models.UpdateAdvice, client=anybody, body=body)
+    assert done(latest_notification_v0, models.LatestNotification, client=anybody).notification.title == "a page"
+    assert len(done(list_notifications_v0, models.AllNotifications, client=anybody).items) == 2
+    refused(latest_version, 404, "no_release", client=anybody)
+    body = models.AdminPublishReleaseBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
+    done(admin_publish_release, models.AdminRelease, client=admin, body=body, status=HTTPStatus.CREATED)
+    body = models.CheckVersionBody.from_dict({"clientVersionCode": 19})
+    advice = done(check_version, models.UpdateAdvice, client=anybody, body=body)
     assert advice.update_available and not advice.update_required and advice.latest.version == "2.0.0", advice
-    body = models.PostCoinIncreasePhoneBody(phone_number="13900139000", coin_count=3)
-    refused(post_coin_increase_phone, 404, "not_found", client=admin, body=body)
+    body = models.AdminGrantCoinsBody(phone_number="13900139000", coin_count=3)
+    refused(admin_grant_coins, 404, "not_found", client=admin, body=body)
 
 
 def add_phone(service, client):
-    body = models.PostAuthSendCodeBody.from_dict({"phoneNumber": PHONE, "purpose": "address"})
-    done(post_auth_send_code, models.CodeSent, client=service.anonymous(), body=body)
+    body = models.SendSmsCodeBody.from_dict({"phoneNumber": PHONE, "purpose": "address"})
+    done(send_sms_code, models.CodeSent, client=service.anonymous(), body=body)
     code = service.code(rf"SMS to \+86{PHONE}.*?\b(\d{{6}})\b")
-    body = models.PostApiV1AccountAddressBody(code=code, phone_number=PHONE)
-    account = done(post_api_v1_account_address, models.Account, client=client, body=body)
+    body = models.ChangeAddressBody(code=code, phone_number=PHONE)
+    account = done(change_address, models.Account, client=client, body=body)
     assert account.phone_number == PHONE and account.email == EMAIL, account
 
 
 def devices(service, client):
-    listed = done(get_api_v1_auth_tokens, models.Devices, client=client).items
+    listed = done(list_devices, models.Devices, client=client).items
     assert [device.label for device in listed] == ["generated client"] and listed[0].current, listed
-    refused(delete_api_v1_auth_tokens_id, 404, "not_found", "0" * 16, client=client)
+    refused(sign_out_device, 404, "not_found", "0" * 16, client=client)
 
 
 def leave_and_return(service, client):
-    points = done(get_api_v1_account, models.Account, client=client).points
-    done(delete_api_v1_account, None, client=client, status=HTTPStatus.NO_CONTENT)
-    refused(get_api_v1_account, 401, "unauthenticated", client=client)
+    points = done(get_account, models.Account, client=client).points
+    done(delete_account, None, client=client, status=HTTPStatus.NO_CONTENT)
+    refused(get_account, 401, "unauthenticated", client=client)
     # Wait until the address may get another message.
     time.sleep(1.1)
     back = log_in(service, EMAIL)
     assert back.is_new_user and back.restored and back.points_restored == points and back.points_granted == 0, back
     renewed = done(
-        post_api_v1_auth_refresh,
+        refresh_token,
         models.RefreshedToken,
         client=service.anonymous(),
-        body=models.PostApiV1AuthRefreshBody(token=back.token),
+        body=models.RefreshTokenBody(token=back.token),
     )
-    body = models.PostApiV1AuthLogoutBody(token=renewed.token)
-    assert done(post_api_v1_auth_logout, models.SignedOut, client=service.anonymous(), body=body).logged_out
-    refused(get_api_v1_points, 401, "unauthenticated", client=service.signed_in(renewed.token))
+    body = models.SignOutBody(token=renewed.token)
+    assert done(sign_out, models.SignedOut, client=service.anonymous(), body=body).logged_out
+    refused(point_balance, 401, "unauthenticated", client=service.signed_in(renewed.token))
 
 
 def first_generation(service):
     anybody = service.anonymous()
     phone = "13900139001"
-    body = models.PostAuthSendCodeBody(phone_number="+86 139 0013 9001")
-    assert done(post_auth_send_code, models.CodeSent, client=anybody, body=body).phone_number == phone
+    body = models.SendSmsCodeBody(phone_number="+86 139 0013 9001")
+    assert done(send_sms_code, models.CodeSent, client=anybody, body=body).phone_number == phone
     code = service.code(rf"SMS to \+86{phone}.*?\b(\d{{6}})\b")
-    wrong = models.PostAuthLoginBody(phone_number=phone, code="000000" if code != "000000" else "111111")
-    refused(post_auth_login, 401, "invalid_code", client=anybody, body=wrong)
-    body = models.PostAuthLoginBody(phone_number=phone, code=code)
-    came = done(post_auth_login, models.SignedIn, client=anybody, body=body)
+    wrong = models.SignInByPhoneBody(phone_number=phone, code="000000" if code != "000000" else "111111")
+    refused(sign_in_by_phone, 401, "invalid_code", client=anybody, body=wrong)
+    body = models.SignInByPhoneBody(phone_number=phone, code=code)
+    came = done(sign_in_by_phone, models.SignedIn, client=anybody, body=body)
     client = service.signed_in(came.token)
-    body = models.PostAuthValidateTokenBody(token=came.token)
-    assert done(post_auth_validate_token, models.Validity, client=anybody, body=body).valid
-    body = models.PutUserProfileBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
-    assert done(put_user_profile, models.Profile, client=client, body=body).gender == "female"
-    body = models.PutUserNicknameBody(nickname="去赌博网站")
-    refused(put_user_nickname, 422, "content_rejected", client=client, body=body)
-    assert done(get_user_profile, models.Profile, client=client, id=came.user_id).nickname == "青山"
+    body = models.ValidateTokenBody(token=came.token)
+    assert done(validate_token, models.Validity, client=anybody, body=body).valid
+    body = models.UpdateProfileBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
+    assert done(update_profile, models.Profile, client=client, body=body).gender == "female"
+    body = models.UpdateNicknameBody(nickname="去赌博网站")
+    refused(update_nickname, 422, "content_rejected", client=client, body=body)
+    assert done(get_profile, models.Profile, client=client, id=came.user_id).nickname == "青山"
     history(client, phone)
-    body = models.PostDivinationEnhancedBody(question="今年换工作合适吗？", divination_data={"lines": [7, 8, 8, 8, 7, 6]})
-    told = done(post_divination_enhanced, models.Interpretation, client=client, body=body)
-    record = done(get_divination_records_trace_trace_id, models.InterpretationRecord, told.trace_id, client=client)
+    body = models.InterpretCastingBody(question="今年换工作合适吗？", divination_data={"lines": [7, 8, 8, 8, 7, 6]})
+    told = done(interpret_casting, models.Interpretation, client=client, body=body)
+    record = done(get_interpretation, models.InterpretationRecord, told.trace_id, client=client)
     assert record.result == told.result and record.status == "succeeded", record
-    body = models.PostLlmChatBody.from_dict({"messages": [{"role": "user", "content": "什么是屯卦？"}]})
-    answer = done(post_llm_chat, models.ChatCompletion, client=client, body=body)
+    body = models.ChatBody.from_dict({"messages": [{"role": "user", "content": "什么是屯卦？"}]})
+    answer = done(chat, models.ChatCompletion, client=client, body=body)
     assert answer.choices[0].message.content, answer
     buy(service, client, phone)
-    body = models.PostAuthRefreshTokenBody(token=came.token)
-    renewed = done(post_auth_refresh_token, models.Renewed, client=anybody, body=body)
-    body = models.PostAuthLogoutBody(token=renewed.token)
-    assert done(post_auth_logout, models.LoggedOut, client=anybody, body=body).logged_out
+    body = models.RefreshTokenV0Body(token=came.token)
+    renewed = done(refresh_token_v0, models.Renewed, client=anybody, body=body)
+    body = models.SignOutV0Body(token=renewed.token)
+    assert done(sign_out_v0, models.LoggedOut, client=anybody, body=body).logged_out
 
 
 def history(client, phone):
-    body = models.PostDivinationHistorySaveBody.from_dict(
+    body = models.SaveHistoryBody.from_dict(
         {"localRecordId": "r-1", "question": "?", "questionType": "career", "jsonData": {"lines": [7, 8]}, "timestamp": 1}
     )
-    done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
-    done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
-    body = models.PostDivinationHistoryGetBody(phone_number=phone)
-    listed = done(post_divination_history_get, models.HistoryRecordList, client=client, body=body)
+    done(save_history, models.HistoryRecord, client=client, body=body)
+    done(save_history, models.HistoryRecord, client=client, body=body)
+    body = models.ListHistoryBody(phone_number=phone)
+    listed = done(list_history, models.HistoryRecordList, client=client, body=body)
     assert listed.total == 1 and listed.items[0].local_record_id == "r-1", listed
-    assert done(get_divination_history_count_phone_number, models.Counted, phone, client=client).count == 1
-    body = models.PostDivinationHistoryDeleteBody.from_dict({"localRecordIds": ["r-1"]})
-    assert done(post_divination_history_delete, models.Deleted, client=client, body=body).deleted == 1
+    assert done(count_history, models.Counted, phone, client=client).count == 1
+    body = models.DeleteHistoryBody.from_dict({"localRecordIds": ["r-1"]})
+    assert done(delete_history, models.Deleted, client=client, body=body).deleted == 1
 
 
 def buy(service, client, phone):
-    assert done(get_coin_balance, models.CoinBalance, client=client).balance == 0
-    empty = models.PostCoinConsumeBody()
-    refused(post_coin_consume, 402, "insufficient_coins", client=client, body=empty)
-    refused(get_payment_gateway_order, 422, "unknown_package", client=client, amount="6.01", coin_count=60)
-    order = done(get_payment_gateway_order, models.PaymentOrder, client=client, amount="6.00", coin_count=60)
+    assert done(coin_balance, models.CoinBalance, client=client).balance == 0
+    empty = models.ConsumeCoinsBody()
+    refused(consume_coins, 402, "insufficient_coins", client=client, body=empty)
+    refused(create_order_by_get_v0, 422, "unknown_package", client=client, amount="6.01", coin_count=60)
+    order = done(create_order_by_get_v0, models.PaymentOrder, client=client, amount="6.00", coin_count=60)
     service.command("payments", "sandbox-pay", order.order_no)
-    body = models.PostPaymentUpdateBalanceBody.from_dict({"orderNo": order.order_no, "amount": "6.00", "coinCount": 60})
-    paid = done(post_payment_update_balance, models.PaymentStatus, client=client, body=body)
+    body = models.ConfirmPaymentBody.from_dict({"orderNo": order.order_no, "amount": "6.00", "coinCount": 60})
+    paid = done(confirm_payment, models.PaymentStatus, client=client, body=body)
     assert paid.status == "credited" and paid.balance == 60, paid
     for _ in range(2):
-        used = done(post_coin_consume, models.CoinsConsumed, client=client, body=empty, idempotency_key="use-1")
+        used = done(consume_coins, models.CoinsConsumed, client=client, body=empty, idempotency_key="use-1")
         assert used.consumed == 1 and used.balance == 59, used
-    assert done(get_coin_balance_phone, models.CoinBalance, client=client, phone_number=phone).balance == 59
+    assert done(coin_balance_by_phone, models.CoinBalance, client=client, phone_number=phone).balance == 59
 
 
 def main():

@@ -19,7 +19,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from journey import WAIT_SECONDS, Service, done
 from yarrow_client import models
-from yarrow_client.api.identity import post_api_v1_auth_login, post_api_v1_auth_send_code
+from yarrow_client.api.identity import sign_in_by_email, send_email_code
 
 USER, PASSWORD = "yarrow", "the-password-of-the-mailbox"
 SUBJECTS = {"zh": "验证码", "en": "code"}
@@ -110,8 +110,8 @@ def sign_in(program, mode, context, chain):
 def ask(service, mailbox, mode, language, count):
     address = f"{language}-{mode}@example.com"
     client = service.anonymous().with_headers({"accept-language": language})
-    body = models.PostApiV1AuthSendCodeBody(email=address)
-    done(post_api_v1_auth_send_code, models.EmailCodeSent, client=client, body=body)
+    body = models.SendEmailCodeBody(email=address)
+    done(send_email_code, models.EmailCodeSent, client=client, body=body)
     envelope, is_encrypted, is_authenticated = mailbox.newest(count)
     assert is_encrypted == is_authenticated == (mode != "none"), (mode, is_encrypted, is_authenticated)
     assert envelope.mail_from == "no-reply@example.com" and envelope.rcpt_tos == [address], envelope
@@ -120,8 +120,8 @@ def ask(service, mailbox, mode, language, count):
     text, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))
     code = re.search(r"\b\d{8}\b", text).group(0)
     assert code in html and "<" in html, html
-    body = models.PostApiV1AuthLoginBody(email=address, code=code)
-    assert done(post_api_v1_auth_login, models.SignedInByEmail, client=client, body=body).user.email == address
+    body = models.SignInByEmailBody(email=address, code=code)
+    assert done(sign_in_by_email, models.SignedInByEmail, client=client, body=body).user.email == address
 
 
 def main():

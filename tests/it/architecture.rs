@@ -407,6 +407,27 @@ fn only_the_command_line_prints() {
 }
 
 #[test]
+fn only_operators_get_sentences_in_english_alone() {
+    // Their errors are shown by commands and in the log, not in responses.
+    let allowed = [
+        "cli/",
+        "config/",
+        "store/",
+        "keys.rs",
+        "error.rs",
+        "providers/factory.rs",
+        "domain/operations/backups/",
+        "domain/operations/data_dir.rs",
+        "domain/operations/imports.rs",
+        "domain/operations/imports/",
+        "http/listener.rs",
+        "http/tls/",
+    ];
+    let found = uses_outside(&allowed, |word| word.text == "english_detail");
+    assert_none(&found, "errors of responses have a sentence in each language");
+}
+
+#[test]
 fn only_config_reads_the_environment() {
     let uses = uses_outside(&["config/"], |word| word.text == "env" && !word.after.starts_with('!'));
     assert_none(&uses, "only src/config may read the environment");

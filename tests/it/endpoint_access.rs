@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{Caller, Document, Operation, ParameterLocation, Response, Server, Setup, eventually_ok};
+use crate::support::{
+    Caller, Document, Operation, ParameterLocation, Response, Server, Setup, eventually_ok, plain_text,
+};
 
 /// The callers that an endpoint admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -440,8 +442,8 @@ fn rejects_other_users_whether_or_not_they_exist() {
                 let response = if operation.takes_body() {
                     request.json(&Value::Object(values)).send()
                 } else {
-                    let texts: Vec<_> =
-                        values.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
+                    let texts: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), plain_text(value))).collect();
+                    let texts: Vec<_> = texts.iter().map(|(name, value)| (*name, value.as_str())).collect();
                     request.query(&texts).send()
                 };
                 let what = format!("{} {}", operation.name(), parameter.name);

@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup};
+use crate::support::{
+    Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup, plain_text,
+};
 
 /// The location of a client's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +124,8 @@ fn reports_missing_required_parameters() {
         let mut values = operation.right_values(&fixture.user);
         values.remove(&parameter.name);
         let request = operation.bare(&fixture.server, &fixture.user);
-        let texts: Vec<_> = values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
+        let texts: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), plain_text(value))).collect();
+        let texts: Vec<_> = texts.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let request =
             if operation.takes_body() { request.json(&Value::Object(values.clone())) } else { request.query(&texts) };
         let response = request.send();
@@ -169,7 +172,7 @@ fn rejects_values_of_another_type() {
         } else {
             vec!["[]", r#"["a"]"#, "[1]", "{}", r#"{"a":1}"#, r#"{"$gt":""}"#, "true", "false"]
         };
-        let takes_truth = parameter.schema["type"].as_array().is_some_and(|types| types.contains(&json!("boolean")));
+        let takes_truth = parameter.schema["type"] == "boolean";
         for value in wrong.into_iter().filter(|value| !(takes_truth && ["true", "false"].contains(value))) {
             let response = fixture.with(operation, &parameter.name, value, Location::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
@@ -383,7 +386,10 @@ fn two_values(parameter: &Parameter, user: &Caller) -> (Value, Value) {
     let other = match &right {
         Value::Array(_) => json!(["another"]),
         Value::Object(_) => json!({ "another": 1 }),
-        Value::Number(number) => json!(number.as_i64().unwrap() + 1),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => json!(whole + 1),
+            None => json!(number.as_f64().unwrap() + 1.0),
+        },
         _ => json!("another"),
     };
     (right, other)

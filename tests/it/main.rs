@@ -38,6 +38,7 @@ mod generated_docs;
 mod idempotency;
 mod invalid_input;
 mod journey;
+mod languages;
 mod limits;
 mod log_privacy;
 mod offline;

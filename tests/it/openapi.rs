@@ -377,6 +377,8 @@ fn the_document_is_small_and_shows_one_media_type_a_body() {
     let (server, document) = document();
     let bytes = server.get("/openapi.json").send().bytes.len();
     assert!(bytes < 10 << 17, "{bytes} bytes");
+    let for_apps = server.get("/openapi.json?for=app").send().bytes.len();
+    assert!(for_apps < bytes * 2 / 3, "{for_apps} of {bytes} bytes");
     for operation in &document.operations {
         let contents = operation.value["requestBody"]["content"].as_object();
         assert!(contents.is_none_or(|contents| contents.len() == 1), "{}", operation.name());
@@ -407,4 +409,116 @@ fn api_docs_list_every_error_code() {
     for row in rows {
         assert!(api_docs.contains(row), "docs/api.md lacks: {row}");
     }
+}
+
+#[test]
+fn the_document_of_apps_leaves_out_administrators() {
+    let (server, document) = document();
+    let text = server.get("/openapi.json?for=app").send().expect(200).text();
+    let for_apps: Value = serde_json::from_str(&text).unwrap();
+    let paths: BTreeSet<_> = for_apps["paths"].as_object().unwrap().keys().collect();
+    for path in &paths {
+        assert!(!path.starts_with("/admin") && !path.starts_with("/payment/notify"), "{path}");
+    }
+    for path in ["/auth/login", "/api/v1/sessions", "/coin/balance", "/llm/chat", "/healthz"] {
+        assert!(paths.contains(&path.to_owned()), "{path}");
+    }
+    assert!(!paths.contains(&"/divination/records/failed".to_owned()), "its callers are administrators");
+    assert!(!text.contains("Requires an administrator's token"), "an operation of administrators is left");
+    // Nothing is lost or changed for apps.
+    let all = document.value["paths"].as_object().unwrap();
+    for (path, methods) in for_apps["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            assert_eq!(operation, &all[path][method], "{method} {path}");
+        }
+    }
+    for reference in text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(for_apps["components"]["schemas"][reference].is_object(), "{reference}");
+    }
+    let printed = Binary::command().args(["openapi", "--app"]).output().unwrap();
+    assert_eq!(String::from_utf8(printed.stdout).unwrap().trim_end(), text.trim_end());
+    server.get("/openapi.json?for=nobody").send().expect_problem(422, "invalid_parameters");
+}
+
+#[test]
+fn deprecated_operations_name_their_successor() {
+    let day = Setup::default().with("SERVER_SUNSET", "2027-12-31").start();
+    let (server, document) = document();
+    let mut deprecated = 0;
+    for operation in &document.operations {
+        let description = operation.value["description"].as_str().unwrap();
+        assert_eq!(
+            operation.value["deprecated"] == true,
+            description.starts_with("Deprecated: use `"),
+            "{description}"
+        );
+        if operation.value["deprecated"] == true {
+            deprecated += 1;
+            let name = description.split('`').nth(1).unwrap();
+            let successor = document.operations.iter().find(|other| other.value["operationId"] == name).unwrap();
+            assert!(successor.value["deprecated"].is_null(), "{} replaces {}", successor.name(), operation.name());
+        }
+    }
+    assert!(deprecated > 10, "only {deprecated}");
+    // Only an operator who has set a day announces it.
+    let old = day.get("/payment/products").send().expect(200);
+    assert_eq!(old.header("sunset"), Some("Fri, 31 Dec 2027 00:00:00 GMT"));
+    assert_eq!(old.header("link"), Some("</api/v1/products>; rel=\"successor-version\""));
+    assert_eq!(day.get("/api/v1/products").send().header("sunset"), None);
+    assert_eq!(server.get("/payment/products").send().header("sunset"), None);
+}
+
+#[test]
+fn operations_read_well_in_generated_clients() {
+    let (_server, document) = document();
+    let id = |name: &str| document.operation(name).value["operationId"].as_str().unwrap().to_owned();
+    assert_eq!(id("GET /coin/balance"), "coinBalance");
+    assert_eq!(id("POST /api/v1/sessions"), "castSession");
+    assert_eq!(id("GET /api/v1/sessions/{id}"), "getSession");
+    for operation in &document.operations {
+        let id = operation.value["operationId"].as_str().unwrap();
+        assert!(id.starts_with(|first: char| first.is_ascii_lowercase()) && id.len() <= 32, "{id}");
+        let is_for_admins = operation.path.starts_with("/admin");
+        assert!(!is_for_admins || id.starts_with("admin"), "{id}");
+    }
+    let areas = ["identity", "divination", "money", "moderation", "messaging", "operations"];
+    let tags = document.value["tags"].as_array().unwrap();
+    assert_eq!(tags.iter().map(|tag| tag["name"].as_str().unwrap()).collect::<Vec<_>>(), areas);
+    assert!(tags.iter().all(|tag| tag["description"].as_str().unwrap().len() > 20));
+}
+
+#[test]
+fn request_fields_have_one_type() {
+    let (_server, document) = document();
+    for operation in &document.operations {
+        for parameter in &operation.parameters {
+            let mut faults = Vec::new();
+            walk(&parameter.schema, &mut |members| {
+                let types = members.get("type").and_then(Value::as_array);
+                faults.extend(types.filter(|types| types.iter().filter(|kind| *kind != "null").count() > 1).cloned());
+            });
+            assert!(faults.is_empty(), "{} {}: {faults:?}", operation.name(), parameter.name);
+        }
+    }
+}
+
+#[test]
+fn event_streams_name_the_schemas_of_their_events() {
+    let (_server, document) = document();
+    let mut streams = 0;
+    for operation in &document.operations {
+        let content = &operation.value["responses"]["200"]["content"]["text/event-stream"];
+        if content.is_object() {
+            streams += 1;
+            let events = content["schema"]["x-events"].as_object().unwrap();
+            assert!(!events.is_empty(), "{}", operation.name());
+            for (event, schema) in events {
+                assert!(
+                    document.resolve(schema)["properties"].is_object() || document.resolve(schema)["allOf"].is_array(),
+                    "{event}"
+                );
+            }
+        }
+    }
+    assert!(streams >= 3, "only {streams}");
 }

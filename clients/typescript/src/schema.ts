@@ -12,7 +12,7 @@ export interface paths {
          * Redirects to the documentation.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getIndex"];
+        get: operations["documentationEntry"];
         put?: never;
         post?: never;
         delete?: never;
@@ -30,23 +30,29 @@ export interface paths {
         };
         /**
          * Returns the caller's account.
-         * @description Requires the token of the user.
+         * @description For the page of the account. Has the profile, the addresses and the time of registration.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1Account"];
+        get: operations["getAccount"];
         put?: never;
         post?: never;
         /**
          * Deletes the account and all personal data. Requires a recent sign-in.
-         * @description Requires the token of the user.
+         * @description Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. Points are parked for the email address.
+         *
+         *     Requires the token of the user.
          */
-        delete: operations["deleteApiV1Account"];
+        delete: operations["deleteAccount"];
         options?: never;
         head?: never;
         /**
          * Changes the profile fields that are sent.
-         * @description Requires the token of the user.
+         * @description Fields that are not sent stay. An empty text clears a field. Nickname and signature are screened.
+         *
+         *     Requires the token of the user.
          */
-        patch: operations["patchApiV1Account"];
+        patch: operations["updateAccount"];
         trace?: never;
     };
     "/api/v1/account/address": {
@@ -60,9 +66,11 @@ export interface paths {
         put?: never;
         /**
          * Sets the phone number or email address. Requires a recent sign-in and a code for `address`.
-         * @description Requires the token of the user.
+         * @description Request a code for the new address with `purpose: "address"` first. Requires a sign-in within the last ten minutes.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1AccountAddress"];
+        post: operations["changeAddress"];
         delete?: never;
         options?: never;
         head?: never;
@@ -78,9 +86,11 @@ export interface paths {
         };
         /**
          * Exports all data stored about the caller. Only one export runs at a time.
-         * @description Requires the token of the user.
+         * @description For users who want a copy of their data. Works for suspended users too.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1AccountExport"];
+        get: operations["exportAccount"];
         put?: never;
         post?: never;
         delete?: never;
@@ -102,7 +112,7 @@ export interface paths {
          * Adds an identity at another service. Requires a recent sign-in and a proof of the identity.
          * @description Requires the token of the user.
          */
-        post: operations["postApiV1AccountIdentities"];
+        post: operations["linkIdentity"];
         delete?: never;
         options?: never;
         head?: never;
@@ -123,7 +133,7 @@ export interface paths {
          * Removes an identity while another way to sign in remains. Signs out other devices.
          * @description Requires the token of the user.
          */
-        delete: operations["deleteApiV1AccountIdentitiesProvider"];
+        delete: operations["unlinkIdentity"];
         options?: never;
         head?: never;
         patch?: never;
@@ -142,7 +152,7 @@ export interface paths {
          * Exchanges a proof of identity for a token. Creates the account if needed.
          * @description No token required. An invalid one counts as none.
          */
-        post: operations["postApiV1AuthIdentity"];
+        post: operations["signInByIdentity"];
         delete?: never;
         options?: never;
         head?: never;
@@ -160,9 +170,11 @@ export interface paths {
         put?: never;
         /**
          * Exchanges an email address and its code for a token. Creates the account if needed.
-         * @description No token required. An invalid one counts as none.
+         * @description Second step of signing in by email. `device` names the device in the list of devices. The first sign-in creates the account and brings the points of a new user.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postApiV1AuthLogin"];
+        post: operations["signInByEmail"];
         delete?: never;
         options?: never;
         head?: never;
@@ -182,7 +194,7 @@ export interface paths {
          * Signs out the device that a token belongs to.
          * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
-        post: operations["postApiV1AuthLogout"];
+        post: operations["signOut"];
         delete?: never;
         options?: never;
         head?: never;
@@ -200,9 +212,11 @@ export interface paths {
         put?: never;
         /**
          * Replaces a token. For a short time the old token returns the same new token.
-         * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         * @description Call it when a token has few days left. The old token works for 30 more seconds, in which this returns the same successor; a later use ends the whole sign-in. 180 days after the sign-in a new code is needed.
+         *
+         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
-        post: operations["postApiV1AuthRefresh"];
+        post: operations["refreshToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -220,9 +234,11 @@ export interface paths {
         put?: never;
         /**
          * Sends a code by email.
-         * @description No token required. An invalid one counts as none.
+         * @description First step of signing in by email. The code has eight digits and is valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postApiV1AuthSendCode"];
+        post: operations["sendEmailCode"];
         delete?: never;
         options?: never;
         head?: never;
@@ -240,7 +256,7 @@ export interface paths {
          * Lists the devices that are signed in.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1AuthTokens"];
+        get: operations["listDevices"];
         put?: never;
         post?: never;
         delete?: never;
@@ -263,7 +279,7 @@ export interface paths {
          * Signs out a device.
          * @description Requires the token of the user.
          */
-        delete: operations["deleteApiV1AuthTokensId"];
+        delete: operations["signOutDevice"];
         options?: never;
         head?: never;
         patch?: never;
@@ -280,7 +296,7 @@ export interface paths {
          * Returns what changed since a cursor: sessions, history, notifications, preferences, balances and deletions.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1Changes"];
+        get: operations["listChanges"];
         put?: never;
         post?: never;
         delete?: never;
@@ -298,9 +314,11 @@ export interface paths {
         };
         /**
          * Lists the sixty-four hexagrams with their judgements.
-         * @description No token required. An invalid one counts as none.
+         * @description Classical texts are public and change only with a release: keep them for a day, and ask again with `If-None-Match`.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getApiV1Hexagrams"];
+        get: operations["listHexagrams"];
         put?: never;
         post?: never;
         delete?: never;
@@ -318,9 +336,11 @@ export interface paths {
         };
         /**
          * Returns a hexagram with all its classical texts.
-         * @description No token required. An invalid one counts as none.
+         * @description The text of the hexagram, the commentaries and six lines, with 用九 or 用六. `plain` is a sentence in the language of `Accept-Language`.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getApiV1HexagramsNumber"];
+        get: operations["getHexagram"];
         put?: never;
         post?: never;
         delete?: never;
@@ -339,9 +359,11 @@ export interface paths {
         get?: never;
         /**
          * Rates one of the caller's interpretations, in place of an earlier rating.
-         * @description Requires the token of the user.
+         * @description Thumbs up or down with an optional note, which is screened.
+         *
+         *     Requires the token of the user.
          */
-        put: operations["putApiV1InterpretationsTraceIdRating"];
+        put: operations["rateInterpretation"];
         post?: never;
         delete?: never;
         options?: never;
@@ -360,7 +382,7 @@ export interface paths {
          * Returns the caller's invite code and the points it has earned.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1Invite"];
+        get: operations["getInvite"];
         put?: never;
         post?: never;
         delete?: never;
@@ -380,9 +402,11 @@ export interface paths {
         put?: never;
         /**
          * Redeems another user's invite code, once and within the first days. Both users get points.
-         * @description Requires the token of the user.
+         * @description Once, within the first days after the registration.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1InviteRedeem"];
+        post: operations["redeemInvite"];
         delete?: never;
         options?: never;
         head?: never;
@@ -398,9 +422,11 @@ export interface paths {
         };
         /**
          * Lists the caller's notifications, newest first, without the kinds that are switched off.
-         * @description Requires the token of the user.
+         * @description The inbox. Pass `nextCursor` as `cursor` for the next page. Works for suspended users too.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1Notifications"];
+        get: operations["listNotifications"];
         put?: never;
         post?: never;
         delete?: never;
@@ -426,7 +452,7 @@ export interface paths {
          * Marks a notification as read. A later request keeps the first `readAt`.
          * @description Requires the token of the user.
          */
-        patch: operations["patchApiV1NotificationsIdRead"];
+        patch: operations["markNotificationRead"];
         trace?: never;
     };
     "/api/v1/notifications/mark-all-read": {
@@ -446,7 +472,7 @@ export interface paths {
          * Marks all notifications as read, including kinds that are switched off.
          * @description Requires the token of the user.
          */
-        patch: operations["patchApiV1NotificationsMarkAllRead"];
+        patch: operations["markAllNotificationsRead"];
         trace?: never;
     };
     "/api/v1/notifications/stream": {
@@ -458,9 +484,11 @@ export interface paths {
         };
         /**
          * Streams new notifications and changed balances while the app is open, as events.
-         * @description Requires the token of the user.
+         * @description Opens with the present state (`open`), then tells of each new notification and of changed balances. The id of an event is the position after it: send the last one as `Last-Event-ID` to get what happened since.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1NotificationsStream"];
+        get: operations["streamNotifications"];
         put?: never;
         post?: never;
         delete?: never;
@@ -478,9 +506,11 @@ export interface paths {
         };
         /**
          * Returns the number of unread notifications.
-         * @description Requires the token of the user.
+         * @description For the badge of the inbox.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1NotificationsUnreadCount"];
+        get: operations["countUnreadNotifications"];
         put?: never;
         post?: never;
         delete?: never;
@@ -500,13 +530,15 @@ export interface paths {
          * Lists the caller's orders, newest first.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1Orders"];
+        get: operations["listOrders"];
         put?: never;
         /**
          * Creates an order to pay. Returns the same order again for a few minutes.
-         * @description Requires the token of the user.
+         * @description `channel` chooses how to pay, `client` where the buyer pays with WeChat. Pass the answer to the SDK of the channel: `orderString` for Alipay, `payment` for the others. 502 to 504 may be repeated.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1Orders"];
+        post: operations["createOrder"];
         delete?: never;
         options?: never;
         head?: never;
@@ -524,7 +556,7 @@ export interface paths {
          * Returns an order.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1OrdersOrderNo"];
+        get: operations["getOrder"];
         put?: never;
         post?: never;
         delete?: never;
@@ -544,9 +576,11 @@ export interface paths {
         put?: never;
         /**
          * Asks the provider about an order and credits it if it is paid.
-         * @description Requires the token of the user.
+         * @description A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid; repeat it after some seconds. Orders are credited without it too.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1OrdersOrderNoConfirm"];
+        post: operations["confirmOrder"];
         delete?: never;
         options?: never;
         head?: never;
@@ -562,9 +596,11 @@ export interface paths {
         };
         /**
          * Returns the token that the app passes to a store, so that a purchase names the caller.
-         * @description Requires the token of the user.
+         * @description Pass `accountToken` to StoreKit as `appAccountToken`, `obfuscatedAccountId` to Google Play Billing as `setObfuscatedAccountId`, before the purchase.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1PaymentAccountToken"];
+        get: operations["getStoreAccountToken"];
         put?: never;
         post?: never;
         delete?: never;
@@ -582,9 +618,11 @@ export interface paths {
         };
         /**
          * Returns the caller's point balance.
-         * @description Requires the token of the user.
+         * @description Points pay for castings and further interpretations.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1Points"];
+        get: operations["pointBalance"];
         put?: never;
         post?: never;
         delete?: never;
@@ -604,9 +642,11 @@ export interface paths {
         put?: never;
         /**
          * Exchanges coins for points, at the operator's rate.
-         * @description Requires the token of the user.
+         * @description 409 `not_configured` if the operator set no rate. `listProducts` returns the rate as `pointsPerCoin`.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1PointsExchange"];
+        post: operations["exchangeCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -624,7 +664,7 @@ export interface paths {
          * Lists the entries of the caller's point ledger, newest first.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1PointsLedger"];
+        get: operations["listPointEntries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -642,9 +682,11 @@ export interface paths {
         };
         /**
          * Returns the caller's language, time zone and notification settings.
-         * @description Requires the token of the user.
+         * @description Language, time zone, day rule and kinds of notifications, for the settings of the app.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1Preferences"];
+        get: operations["getPreferences"];
         put?: never;
         post?: never;
         delete?: never;
@@ -654,7 +696,7 @@ export interface paths {
          * Changes the preferences that are sent and returns all of them.
          * @description Requires the token of the user.
          */
-        patch: operations["patchApiV1Preferences"];
+        patch: operations["updatePreferences"];
         trace?: never;
     };
     "/api/v1/products": {
@@ -666,9 +708,11 @@ export interface paths {
         };
         /**
          * Lists the products for sale, and what a casting and a use cost.
-         * @description No token required. An invalid one counts as none.
+         * @description For the shop of the app. Names follow `Accept-Language`. May be kept for a minute, and is confirmed by its `ETag`.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getApiV1Products"];
+        get: operations["listProducts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -688,7 +732,7 @@ export interface paths {
          * Lists the caller's purchases in app stores, newest first.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1Purchases"];
+        get: operations["listPurchases"];
         put?: never;
         post?: never;
         delete?: never;
@@ -708,9 +752,11 @@ export interface paths {
         put?: never;
         /**
          * Credits a purchase in the App Store, once. Report it again until the answer is 200.
-         * @description Requires the token of the user.
+         * @description Send the `jwsRepresentation` of the transaction. After 200 finish the transaction in the app. 202: the buyer has not paid yet. 404: the purchase belongs to another account. 409: finish it, nothing is credited. Repeat after 5xx and 422 `unknown_package`.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1PurchasesApple"];
+        post: operations["reportApplePurchase"];
         delete?: never;
         options?: never;
         head?: never;
@@ -728,9 +774,11 @@ export interface paths {
         put?: never;
         /**
          * Asks Google Play about a purchase and credits it, once. The service consumes it.
-         * @description Requires the token of the user.
+         * @description Send product id and purchase token. The service consumes the purchase. 202: the buyer has not paid yet. 404: the purchase belongs to another account. Repeat after 5xx and 422 `unknown_package`.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1PurchasesGoogle"];
+        post: operations["reportGooglePurchase"];
         delete?: never;
         options?: never;
         head?: never;
@@ -746,15 +794,19 @@ export interface paths {
         };
         /**
          * Lists the caller's sessions, newest first.
-         * @description Requires the token of the user.
+         * @description For the history of the app. Pass `nextCursor` as `cursor` for the next page; it is null on the last one.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1Sessions"];
+        get: operations["listSessions"];
         put?: never;
         /**
          * Casts a hexagram for a question and spends the points for it.
-         * @description Requires the token of the user.
+         * @description The main operation of the app. Costs points, which include the first interpretation. Send an `Idempotency-Key`, so that a repeated request does not cast twice. `castAt` and `timeZone` are the client's own and affect no order.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1Sessions"];
+        post: operations["castSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -772,21 +824,21 @@ export interface paths {
          * Returns one session with its interpretations.
          * @description Requires the token of the user.
          */
-        get: operations["getApiV1SessionsId"];
+        get: operations["getSession"];
         put?: never;
         post?: never;
         /**
          * Deletes a session. Only its non-personal data is kept.
          * @description Requires the token of the user.
          */
-        delete: operations["deleteApiV1SessionsId"];
+        delete: operations["deleteSession"];
         options?: never;
         head?: never;
         /**
          * Sets or deletes the title and the note of a session.
          * @description Requires the token of the user.
          */
-        patch: operations["patchApiV1SessionsId"];
+        patch: operations["annotateSession"];
         trace?: never;
     };
     "/api/v1/sessions/{id}/card.svg": {
@@ -798,9 +850,11 @@ export interface paths {
         };
         /**
          * Draws a session as a picture for sharing, without the question unless it is asked for.
-         * @description Requires the token of the user.
+         * @description A picture without personal data unless `question` asks for it. Its `ETag` changes when the session does.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getApiV1SessionsIdCardSvg"];
+        get: operations["drawSessionCard"];
         put?: never;
         post?: never;
         delete?: never;
@@ -820,9 +874,11 @@ export interface paths {
         put?: never;
         /**
          * Interprets a session, as JSON or events. Later requests return the newest interpretation.
-         * @description Requires the token of the user.
+         * @description With `Accept: text/event-stream`, the text arrives while it is written. The call goes on when the connection is lost: repeat the request to continue, with the last event's id as `Last-Event-ID`. `again` buys another interpretation. Eight requests may listen to one call.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postApiV1SessionsIdInterpretation"];
+        post: operations["interpretSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -840,9 +896,12 @@ export interface paths {
         put?: never;
         /**
          * Exchanges a proof of identity by Apple, Google, WeChat or the carrier for a token.
-         * @description No token required. An invalid one counts as none.
+         * @deprecated
+         * @description Deprecated: use `signInByIdentity` (`POST /api/v1/auth/identity`) instead.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postAuthIdentity"];
+        post: operations["signInByIdentityV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -862,7 +921,7 @@ export interface paths {
          * Receives a notification of Apple about an identity, such as a revoked consent.
          * @description No token required. An invalid one counts as none.
          */
-        post: operations["postAuthIdentityAppleEvents"];
+        post: operations["receiveAppleEvent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -880,9 +939,11 @@ export interface paths {
         put?: never;
         /**
          * Exchanges a phone number and its code for a token.
-         * @description No token required. An invalid one counts as none.
+         * @description Second step of signing in by phone. The first sign-in registers the user. Keep the token of the response and send it as `Authorization: Bearer <token>`. Full-width digits, spaces and hyphens in the code are accepted.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postAuthLogin"];
+        post: operations["signInByPhone"];
         delete?: never;
         options?: never;
         head?: never;
@@ -900,9 +961,12 @@ export interface paths {
         put?: never;
         /**
          * Signs out the device that a token belongs to.
-         * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         * @deprecated
+         * @description Deprecated: use `signOut` (`POST /api/v1/auth/logout`) instead.
+         *
+         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
-        post: operations["postAuthLogout"];
+        post: operations["signOutV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -920,9 +984,12 @@ export interface paths {
         put?: never;
         /**
          * Replaces a token. For a short time the old token returns the same new token.
-         * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         * @deprecated
+         * @description Deprecated: use `refreshToken` (`POST /api/v1/auth/refresh`) instead.
+         *
+         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
-        post: operations["postAuthRefreshToken"];
+        post: operations["refreshTokenV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -940,9 +1007,11 @@ export interface paths {
         put?: never;
         /**
          * Sends a sign-in code by SMS.
-         * @description No token required. An invalid one counts as none.
+         * @description First step of signing in by phone. The code has six digits, is valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postAuthSendCode"];
+        post: operations["sendSmsCode"];
         delete?: never;
         options?: never;
         head?: never;
@@ -960,9 +1029,11 @@ export interface paths {
         put?: never;
         /**
          * Returns the state of a token. Extends a token that expires soon.
-         * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         * @description For the start of the app. A token with less than seven days left is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.
+         *
+         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
-        post: operations["postAuthValidateToken"];
+        post: operations["validateToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -978,9 +1049,11 @@ export interface paths {
         };
         /**
          * Returns the user's coin balance.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
+         * @description Coins pay for the uses of the first generation, points for sessions. Users read their own balance; administrators name a user.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getCoinBalance"];
+        get: operations["coinBalance"];
         put?: never;
         post?: never;
         delete?: never;
@@ -998,9 +1071,12 @@ export interface paths {
         };
         /**
          * Returns the coin balance of the user with this phone number.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
+         * @deprecated
+         * @description Deprecated: use `coinBalance` (`GET /coin/balance`) instead.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getCoinBalancePhone"];
+        get: operations["coinBalanceByPhone"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1020,9 +1096,11 @@ export interface paths {
         put?: never;
         /**
          * Spends the coins for one use. The server sets the price.
-         * @description Requires the token of the user.
+         * @description Call it once for each use, with an `Idempotency-Key`. The server sets the price; 402 `insufficient_coins` changes nothing.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postCoinConsume"];
+        post: operations["consumeCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1040,9 +1118,12 @@ export interface paths {
         put?: never;
         /**
          * Spends the coins for one use. The server sets the price.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `consumeCoins` (`POST /coin/consume`) instead.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postCoinConsumePhone"];
+        post: operations["consumeCoinsByPhone"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1060,7 +1141,7 @@ export interface paths {
          * Lists the changes of the coin balance, newest first.
          * @description Requires the token of the user.
          */
-        get: operations["getCoinHistory"];
+        get: operations["listCoinChanges"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1082,7 +1163,7 @@ export interface paths {
          * Adds coins to a user's balance.
          * @description Requires an administrator's token or an API key. Requests are audited. Roles: support within limits, owner.
          */
-        post: operations["postCoinIncreasePhone"];
+        post: operations["adminGrantCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1100,9 +1181,11 @@ export interface paths {
         put?: never;
         /**
          * Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
+         * @description A step of a cancellation. A code with the purpose `cancellation` serves all requests of one cancellation.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
-        post: operations["postCoinReset"];
+        post: operations["resetCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1120,9 +1203,12 @@ export interface paths {
         put?: never;
         /**
          * Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
+         * @deprecated
+         * @description Deprecated: use `resetCoins` (`POST /coin/reset`) instead.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
-        post: operations["postCoinResetPhone"];
+        post: operations["resetCoinsByPhone"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1142,7 +1228,7 @@ export interface paths {
          * Creates missing coin accounts and restores wrong balances from the ledger.
          * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
          */
-        post: operations["postCoinSync"];
+        post: operations["adminSyncCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1160,9 +1246,11 @@ export interface paths {
         put?: never;
         /**
          * Checks whether a question is allowed.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: moderator, owner.
+         * @description For a hint while the user types. Castings and interpretations are screened anyway.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: moderator, owner.
          */
-        post: operations["postContentModerationCheckQuestion"];
+        post: operations["checkQuestion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1180,7 +1268,7 @@ export interface paths {
          * Returns the number of the caller's history records.
          * @description Requires the token of the user.
          */
-        get: operations["getDivinationHistoryCountPhoneNumber"];
+        get: operations["countHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1200,9 +1288,11 @@ export interface paths {
         put?: never;
         /**
          * Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.
-         * @description Requires the token of the user.
+         * @description A step of a cancellation. The records are deleted after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postDivinationHistoryDeactivateAll"];
+        post: operations["deactivateHistory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1220,9 +1310,11 @@ export interface paths {
         put?: never;
         /**
          * Deletes history records by their record ids.
-         * @description Requires the token of the user.
+         * @description Accepts up to 100 ids. Deletes at once and for good. Unknown and hidden ids are not counted.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postDivinationHistoryDelete"];
+        post: operations["deleteHistory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1240,9 +1332,11 @@ export interface paths {
         put?: never;
         /**
          * Lists the caller's history records, newest first.
-         * @description Requires the token of the user.
+         * @description With `page` and `size` one page, without them up to 1000 records and 8 MiB. `total` counts all.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postDivinationHistoryGet"];
+        post: operations["listHistory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1262,7 +1356,7 @@ export interface paths {
          * Shows hidden history records again, for a cancellation that was not completed.
          * @description Requires the token of the user.
          */
-        post: operations["postDivinationHistoryRestoreAll"];
+        post: operations["restoreHistory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1280,9 +1374,11 @@ export interface paths {
         put?: never;
         /**
          * Saves a history record, or changes the fields that are sent of an existing one.
-         * @description Requires the token of the user.
+         * @description For apps that cast on the device and keep a copy here. `localRecordId` identifies the record; saving it again changes the fields that are sent. `jsonData` is returned byte for byte.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postDivinationHistorySave"];
+        post: operations["saveHistory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1302,7 +1398,7 @@ export interface paths {
          * Saves up to 100 history records at once, each as `save` does and with its own result. Repeating it changes nothing more.
          * @description Requires the token of the user.
          */
-        post: operations["postDivinationHistorySaveBatch"];
+        post: operations["saveHistoryBatch"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1320,9 +1416,11 @@ export interface paths {
         put?: never;
         /**
          * Interprets a casting, as JSON or, with `Accept: text/event-stream`, as events.
-         * @description Requires the token of the user.
+         * @description For castings that are not sessions. With `Accept: text/event-stream`, the text arrives as events; closing the stream cancels the call. Use `interpretSession` for castings of the current generation.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postDivinationEnhanced"];
+        post: operations["interpretCasting"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1340,7 +1438,7 @@ export interface paths {
          * Lists failed and interrupted interpretations, newest first.
          * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsFailed"];
+        get: operations["adminListFailedInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1360,7 +1458,7 @@ export interface paths {
          * Lists the interpretations of the user with this phone number, newest first.
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsPhonePhoneNumber"];
+        get: operations["listInterpretationsByPhone"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1380,7 +1478,7 @@ export interface paths {
          * Lists slow interpretations, newest first.
          * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsSlow"];
+        get: operations["adminListSlowInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1400,7 +1498,7 @@ export interface paths {
          * Returns one interpretation.
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsTraceTraceId"];
+        get: operations["getInterpretation"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1420,7 +1518,7 @@ export interface paths {
          * Lists the user's interpretations, newest first.
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsUserUserId"];
+        get: operations["listInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1440,7 +1538,7 @@ export interface paths {
          * Lists the user's interpretations in a time range, newest first.
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getDivinationRecordsUserUserIdDaterange"];
+        get: operations["listInterpretationsBetween"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1460,7 +1558,7 @@ export interface paths {
          * Returns the number of interpretations in a time range.
          * @description Requires an administrator's token or an API key. Requests are audited. Every role may do this.
          */
-        get: operations["getDivinationStatsDaterangeCount"];
+        get: operations["adminCountInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1480,7 +1578,7 @@ export interface paths {
          * Returns the number of the user's interpretations.
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getDivinationStatsUserUserIdCount"];
+        get: operations["countInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1500,7 +1598,7 @@ export interface paths {
          * Redirects to the documentation.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getDocs"];
+        get: operations["documentation"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1520,7 +1618,7 @@ export interface paths {
          * Returns the documentation page.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getDocsIndex"];
+        get: operations["documentationPage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1540,7 +1638,7 @@ export interface paths {
          * Returns a file of the documentation page.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getDocsFile"];
+        get: operations["documentationFile"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1560,9 +1658,11 @@ export interface paths {
         put?: never;
         /**
          * Submits feedback. Anonymous callers have a lower limit.
-         * @description No token required. An invalid one counts as none.
+         * @description With a token the staff can reply, and the user gets a notification.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postFeedback"];
+        post: operations["sendFeedback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1580,7 +1680,7 @@ export interface paths {
          * Returns 200 while the process is alive.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getHealthz"];
+        get: operations["getHealth"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1600,9 +1700,11 @@ export interface paths {
         put?: never;
         /**
          * Returns the language model's reply to a conversation, as JSON or, with `stream`, as events.
-         * @description Requires the token of the user.
+         * @description In the format of OpenAI's chat completions. With `stream: true`, the provider's chunks are passed on and `[DONE]` ends the stream; closing it cancels the call.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postLlmChat"];
+        post: operations["chat"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1618,9 +1720,12 @@ export interface paths {
         };
         /**
          * Lists the newest broadcasts; for a user, the newest notifications of the inbox.
-         * @description No token required. An invalid one counts as none.
+         * @deprecated
+         * @description Deprecated: use `listNotifications` (`GET /api/v1/notifications`) instead.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getNotificationsAll"];
+        get: operations["listNotificationsV0"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1638,9 +1743,12 @@ export interface paths {
         };
         /**
          * Returns the newest broadcast; for a user, the newest since the registration.
-         * @description No token required. An invalid one counts as none.
+         * @deprecated
+         * @description Deprecated: use `listNotifications` (`GET /api/v1/notifications`) instead.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getNotificationsLatest"];
+        get: operations["latestNotificationV0"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1657,10 +1765,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Returns this document.
-         * @description No token required. One that is sent is ignored.
+         * Returns this document, or the one of apps.
+         * @description The document of apps leaves out the endpoints of administrators and payment providers.
+         *
+         *     No token required. One that is sent is ignored.
          */
-        get: operations["getOpenapiJson"];
+        get: operations["getApiDocument"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1678,9 +1788,12 @@ export interface paths {
         };
         /**
          * Returns the token that the app passes to a store, so that a purchase names the caller.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `getStoreAccountToken` (`GET /api/v1/payment/account-token`) instead.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getPaymentAccountToken"];
+        get: operations["getStoreAccountTokenV0"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1698,15 +1811,21 @@ export interface paths {
         };
         /**
          * Creates an order to pay. Returns the same order again for a few minutes.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `createOrder` (`POST /api/v1/orders`) instead.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getPaymentGatewayOrder"];
+        get: operations["createOrderByGetV0"];
         put?: never;
         /**
          * Creates an order to pay. Returns the same order again for a few minutes.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `createOrder` (`POST /api/v1/orders`) instead.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postPaymentGatewayOrder"];
+        post: operations["createOrderV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1722,9 +1841,12 @@ export interface paths {
         };
         /**
          * Lists the caller's orders, newest first.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `listOrders` (`GET /api/v1/orders`) instead.
+         *
+         *     Requires the token of the user.
          */
-        get: operations["getPaymentOrders"];
+        get: operations["listOrdersV0"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1742,9 +1864,12 @@ export interface paths {
         };
         /**
          * Lists the products for sale, and what a casting and a use cost.
-         * @description No token required. An invalid one counts as none.
+         * @deprecated
+         * @description Deprecated: use `listProducts` (`GET /api/v1/products`) instead.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getPaymentProducts"];
+        get: operations["listProductsV0"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1764,9 +1889,12 @@ export interface paths {
         put?: never;
         /**
          * Credits a purchase in the App Store, once. Report it again until the answer is 200.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `reportApplePurchase` (`POST /api/v1/purchases/apple`) instead.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postPaymentPurchasesApple"];
+        post: operations["reportApplePurchaseV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1784,9 +1912,12 @@ export interface paths {
         put?: never;
         /**
          * Asks Google Play about a purchase and credits it, once. The service consumes it.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `reportGooglePurchase` (`POST /api/v1/purchases/google`) instead.
+         *
+         *     Requires the token of the user.
          */
-        post: operations["postPaymentPurchasesGoogle"];
+        post: operations["reportGooglePurchaseV0"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1804,9 +1935,11 @@ export interface paths {
         put?: never;
         /**
          * Confirms a payment with the provider and credits it. Administrators credit reviewed orders.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
+         * @description A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
-        post: operations["postPaymentUpdateBalance"];
+        post: operations["confirmPayment"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1824,7 +1957,7 @@ export interface paths {
          * Returns 200 while the service can write to its database.
          * @description No token required. One that is sent is ignored.
          */
-        get: operations["getReadyz"];
+        get: operations["getReadiness"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1843,9 +1976,12 @@ export interface paths {
         get?: never;
         /**
          * Changes the nickname.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `updateAccount` (`PATCH /api/v1/account`) instead.
+         *
+         *     Requires the token of the user.
          */
-        put: operations["putUserNickname"];
+        put: operations["updateNickname"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1862,14 +1998,20 @@ export interface paths {
         };
         /**
          * Returns the user's profile.
-         * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
+         * @deprecated
+         * @description Deprecated: use `getAccount` (`GET /api/v1/account`) instead.
+         *
+         *     Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
-        get: operations["getUserProfile"];
+        get: operations["getProfile"];
         /**
          * Changes the profile fields that are sent.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `updateAccount` (`PATCH /api/v1/account`) instead.
+         *
+         *     Requires the token of the user.
          */
-        put: operations["putUserProfile"];
+        put: operations["updateProfile"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1887,9 +2029,12 @@ export interface paths {
         get?: never;
         /**
          * Changes the signature.
-         * @description Requires the token of the user.
+         * @deprecated
+         * @description Deprecated: use `updateAccount` (`PATCH /api/v1/account`) instead.
+         *
+         *     Requires the token of the user.
          */
-        put: operations["putUserSignature"];
+        put: operations["updateSignature"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1908,9 +2053,11 @@ export interface paths {
         put?: never;
         /**
          * Checks whether a client should or must update.
-         * @description No token required. An invalid one counts as none.
+         * @description For the start of the app: tells whether an update exists and whether the client must install it.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        post: operations["postVersionCheck"];
+        post: operations["checkVersion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1926,9 +2073,11 @@ export interface paths {
         };
         /**
          * Returns the newest release of the app.
-         * @description No token required. An invalid one counts as none.
+         * @description For the page that offers the download. May be kept for a minute.
+         *
+         *     No token required. An invalid one counts as none.
          */
-        get: operations["getVersionLatest"];
+        get: operations["latestVersion"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2579,6 +2728,38 @@ export interface components {
             object: string;
             /** @description Omitted if the provider did not report usage. */
             usage?: components["schemas"]["ChatUsage"];
+        };
+        /** @description A chunk of a chat completion, as OpenAI's API sends it. */
+        ChatCompletionChunk: {
+            choices: {
+                /** @description The next piece of the reply. */
+                delta: {
+                    /** @example 万事起头难 */
+                    content?: string;
+                    /** @example 屯卦在问什么？ */
+                    reasoning_content?: string;
+                    /** @example assistant */
+                    role?: string;
+                };
+                /** @example stop */
+                finish_reason?: string | null;
+                /**
+                 * Format: int32
+                 * @example 0
+                 */
+                index: number;
+            }[];
+            /**
+             * Format: int64
+             * @example 1767225600
+             */
+            created: number;
+            /** @example chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736 */
+            id: string;
+            /** @example builtin-1 */
+            model: string;
+            /** @example chat.completion.chunk */
+            object: string;
         };
         /** @description The model's message. */
         ChatMessage: {
@@ -3517,6 +3698,11 @@ export interface components {
             traceId: string;
             usage: components["schemas"]["Usage"];
         };
+        /** @description The data of a `delta` event: the next piece of the text. */
+        InterpretationPiece: {
+            /** @example 万事起头难 */
+            text: string;
+        };
         /** @description The record of an interpretation. */
         InterpretationRecord: {
             /**
@@ -3604,6 +3790,15 @@ export interface components {
              * @example 1
              */
             total: number;
+        };
+        /** @description The data of a `meta` event, which begins a stream. */
+        InterpretationStarted: {
+            /** @example builtin-1 */
+            model: string;
+            /** @example builtin */
+            provider: string;
+            /** @example 4bf92f3577b34da6a3ce929d0e0e4736 */
+            traceId: string;
         };
         /** @description The caller's code and the points it has earned. */
         Invite: {
@@ -4109,7 +4304,8 @@ export interface components {
              */
             confirm?: string;
             /**
-             * @description A sentence for people. It may change; branch on `code`.
+             * @description A sentence for developers, in Chinese if `Accept-Language` prefers it, or else in English. It may change; branch
+             *     on `code`.
              * @example Some parameters are invalid; `errors` lists all of them.
              */
             detail: string;
@@ -4712,6 +4908,15 @@ export interface components {
             /** @example true */
             loggedOut: boolean;
         };
+        /** @description The data of an `error` event: a problem document and the delay that headers cannot carry any more. */
+        StreamError: components["schemas"]["Problem"] & {
+            /**
+             * Format: int64
+             * @description Seconds until a retry makes sense, as in `Retry-After`.
+             * @example 30
+             */
+            retryAfter?: number;
+        };
         /** @description The texts to read, by the seven rules of 朱熹. */
         TextSelection: {
             rule: components["schemas"]["SelectionRule"];
@@ -4819,6 +5024,8 @@ export interface components {
         ETag: string;
         /** @description Set if this is the stored response to an earlier request with the same `Idempotency-Key`. */
         "Idempotency-Replayed": string;
+        /** @description The endpoint that replaces this one, with `Sunset`. */
+        Link: string;
         /** @description The target of the redirect. */
         Location: string;
         /** @description The limit that the caller is about to reach: requests left (`r`) and seconds until more are allowed (`t`). */
@@ -4827,6 +5034,8 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description Seconds to wait before a retry. */
         "Retry-After": string;
+        /** @description The time from which the endpoint may be gone, if the operator has set one. */
+        Sunset: string;
         /** @description How to send a token. */
         "WWW-Authenticate": string;
         /** @description The content type must not be guessed. */
@@ -4838,7 +5047,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    getIndex: {
+    documentationEntry: {
         parameters: {
             query?: never;
             header?: never;
@@ -4848,7 +5057,7 @@ export interface operations {
         requestBody?: never;
         responses: never;
     };
-    getApiV1Account: {
+    getAccount: {
         parameters: {
             query?: never;
             header?: never;
@@ -4889,7 +5098,7 @@ export interface operations {
             };
         };
     };
-    deleteApiV1Account: {
+    deleteAccount: {
         parameters: {
             query?: never;
             header?: never;
@@ -4907,7 +5116,7 @@ export interface operations {
             };
         };
     };
-    patchApiV1Account: {
+    updateAccount: {
         parameters: {
             query?: never;
             header?: never;
@@ -4934,7 +5143,7 @@ export interface operations {
                      * @description `unknown`, `male`, `female` or `other`.
                      * @example female
                      */
-                    gender?: string | number;
+                    gender?: string;
                     /**
                      * @description Moderated. Unchanged if absent.
                      * @example 青山
@@ -4981,7 +5190,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AccountAddress: {
+    changeAddress: {
         parameters: {
             query?: never;
             header?: never;
@@ -5001,7 +5210,7 @@ export interface operations {
                      * @description The code sent to the new address for the purpose `address`.
                      * @example 246810
                      */
-                    code: string | number;
+                    code: string;
                     /**
                      * Format: email
                      * @description The new email address. Send this or `phoneNumber`.
@@ -5012,7 +5221,7 @@ export interface operations {
                      * @description The new phone number. Send this or `email`.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                 };
             };
         };
@@ -5049,7 +5258,7 @@ export interface operations {
             };
         };
     };
-    getApiV1AccountExport: {
+    exportAccount: {
         parameters: {
             query?: never;
             header?: never;
@@ -5081,7 +5290,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AccountIdentities: {
+    linkIdentity: {
         parameters: {
             query?: never;
             header?: never;
@@ -5159,7 +5368,7 @@ export interface operations {
             };
         };
     };
-    deleteApiV1AccountIdentitiesProvider: {
+    unlinkIdentity: {
         parameters: {
             query?: never;
             header?: never;
@@ -5180,7 +5389,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AuthIdentity: {
+    signInByIdentity: {
         parameters: {
             query?: never;
             header?: never;
@@ -5281,7 +5490,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AuthLogin: {
+    signInByEmail: {
         parameters: {
             query?: never;
             header?: never;
@@ -5301,7 +5510,7 @@ export interface operations {
                      * @description The code from the message.
                      * @example 13572468
                      */
-                    code: string | number;
+                    code: string;
                     /**
                      * @description Name of the device. Derived from the `User-Agent` if absent.
                      * @example Ming's phone
@@ -5367,7 +5576,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AuthLogout: {
+    signOut: {
         parameters: {
             query?: never;
             header?: never;
@@ -5407,7 +5616,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AuthRefresh: {
+    refreshToken: {
         parameters: {
             query?: never;
             header?: never;
@@ -5448,7 +5657,7 @@ export interface operations {
             };
         };
     };
-    postApiV1AuthSendCode: {
+    sendEmailCode: {
         parameters: {
             query?: never;
             header?: never;
@@ -5498,7 +5707,7 @@ export interface operations {
             };
         };
     };
-    getApiV1AuthTokens: {
+    listDevices: {
         parameters: {
             query?: never;
             header?: never;
@@ -5532,7 +5741,7 @@ export interface operations {
             };
         };
     };
-    deleteApiV1AuthTokensId: {
+    signOutDevice: {
         parameters: {
             query?: never;
             header?: never;
@@ -5553,11 +5762,11 @@ export interface operations {
             };
         };
     };
-    getApiV1Changes: {
+    listChanges: {
         parameters: {
             query?: {
                 /** @description Maximum number of rows. The largest possible by default. */
-                limit?: number | string;
+                limit?: number;
                 /** @description `cursor` of the previous response. Without it, returns everything. */
                 since?: string;
             };
@@ -5710,7 +5919,7 @@ export interface operations {
             };
         };
     };
-    getApiV1Hexagrams: {
+    listHexagrams: {
         parameters: {
             query?: never;
             header?: never;
@@ -5762,13 +5971,13 @@ export interface operations {
             };
         };
     };
-    getApiV1HexagramsNumber: {
+    getHexagram: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description The number in the order of King Wen, 1 to 64. */
-                number: number | string;
+                number: number;
             };
             cookie?: never;
         };
@@ -5896,7 +6105,7 @@ export interface operations {
             };
         };
     };
-    putApiV1InterpretationsTraceIdRating: {
+    rateInterpretation: {
         parameters: {
             query?: never;
             header?: never;
@@ -5918,7 +6127,7 @@ export interface operations {
                      * @description True if the interpretation was helpful.
                      * @example true
                      */
-                    helpful: boolean | string | number;
+                    helpful: boolean;
                     /**
                      * @description A note to the operators. Moderated. Without one, an earlier note is deleted.
                      * @example 讲得很清楚。
@@ -5946,7 +6155,7 @@ export interface operations {
             };
         };
     };
-    getApiV1Invite: {
+    getInvite: {
         parameters: {
             query?: never;
             header?: never;
@@ -5978,7 +6187,7 @@ export interface operations {
             };
         };
     };
-    postApiV1InviteRedeem: {
+    redeemInvite: {
         parameters: {
             query?: never;
             header?: {
@@ -6022,13 +6231,13 @@ export interface operations {
             };
         };
     };
-    getApiV1Notifications: {
+    listNotifications: {
         parameters: {
             query?: {
                 /** @description `nextCursor` of the previous response. Without it, starts with the newest. */
                 cursor?: string;
                 /** @description Maximum notifications in the response. */
-                limit?: number | string;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -6070,13 +6279,13 @@ export interface operations {
             };
         };
     };
-    patchApiV1NotificationsIdRead: {
+    markNotificationRead: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description Id of the notification. */
-                id: string | number;
+                id: string;
             };
             cookie?: never;
         };
@@ -6111,7 +6320,7 @@ export interface operations {
             };
         };
     };
-    patchApiV1NotificationsMarkAllRead: {
+    markAllNotificationsRead: {
         parameters: {
             query?: never;
             header?: never;
@@ -6137,7 +6346,7 @@ export interface operations {
             };
         };
     };
-    getApiV1NotificationsStream: {
+    streamNotifications: {
         parameters: {
             query?: never;
             header?: {
@@ -6165,12 +6374,12 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["InboxState"];
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
         };
     };
-    getApiV1NotificationsUnreadCount: {
+    countUnreadNotifications: {
         parameters: {
             query?: never;
             header?: never;
@@ -6195,13 +6404,13 @@ export interface operations {
             };
         };
     };
-    getApiV1Orders: {
+    listOrders: {
         parameters: {
             query?: {
                 /** @description `nextCursor` of the previous response. */
                 cursor?: string;
                 /** @description Maximum number of orders. */
-                limit?: number | string;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -6247,7 +6456,7 @@ export interface operations {
             };
         };
     };
-    postApiV1Orders: {
+    createOrder: {
         parameters: {
             query?: never;
             header?: never;
@@ -6325,13 +6534,13 @@ export interface operations {
             };
         };
     };
-    getApiV1OrdersOrderNo: {
+    getOrder: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description The order. */
-                orderNo: string | number;
+                orderNo: string;
             };
             cookie?: never;
         };
@@ -6370,13 +6579,13 @@ export interface operations {
             };
         };
     };
-    postApiV1OrdersOrderNoConfirm: {
+    confirmOrder: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description The order. */
-                orderNo: string | number;
+                orderNo: string;
             };
             cookie?: never;
         };
@@ -6446,7 +6655,7 @@ export interface operations {
             };
         };
     };
-    getApiV1PaymentAccountToken: {
+    getStoreAccountToken: {
         parameters: {
             query?: never;
             header?: never;
@@ -6472,7 +6681,7 @@ export interface operations {
             };
         };
     };
-    getApiV1Points: {
+    pointBalance: {
         parameters: {
             query?: never;
             header?: never;
@@ -6497,7 +6706,7 @@ export interface operations {
             };
         };
     };
-    postApiV1PointsExchange: {
+    exchangeCoins: {
         parameters: {
             query?: never;
             header?: {
@@ -6519,7 +6728,7 @@ export interface operations {
                      * @description Coins to exchange.
                      * @example 60
                      */
-                    coins: number | string;
+                    coins: number;
                 };
             };
         };
@@ -6543,13 +6752,13 @@ export interface operations {
             };
         };
     };
-    getApiV1PointsLedger: {
+    listPointEntries: {
         parameters: {
             query?: {
                 /** @description `nextCursor` of the previous response. */
                 cursor?: string;
                 /** @description Maximum number of entries. */
-                limit?: number | string;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -6585,7 +6794,7 @@ export interface operations {
             };
         };
     };
-    getApiV1Preferences: {
+    getPreferences: {
         parameters: {
             query?: never;
             header?: never;
@@ -6619,7 +6828,7 @@ export interface operations {
             };
         };
     };
-    patchApiV1Preferences: {
+    updatePreferences: {
         parameters: {
             query?: never;
             header?: never;
@@ -6696,7 +6905,7 @@ export interface operations {
             };
         };
     };
-    getApiV1Products: {
+    listProducts: {
         parameters: {
             query?: {
                 /** @description Only products that bring this. */
@@ -6753,13 +6962,13 @@ export interface operations {
             };
         };
     };
-    getApiV1Purchases: {
+    listPurchases: {
         parameters: {
             query?: {
                 /** @description `nextCursor` of the previous response. */
                 cursor?: string;
                 /** @description Maximum number of purchases. */
-                limit?: number | string;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -6802,7 +7011,7 @@ export interface operations {
             };
         };
     };
-    postApiV1PurchasesApple: {
+    reportApplePurchase: {
         parameters: {
             query?: never;
             header?: never;
@@ -6821,7 +7030,7 @@ export interface operations {
                      * @description The user's consent that Apple is told how much of a purchase was used, when a refund is asked for. Absent: unchanged.
                      * @example true
                      */
-                    sharesConsumption?: boolean | string | number;
+                    sharesConsumption?: boolean;
                     /**
                      * @description The `jwsRepresentation` of the StoreKit 2 transaction.
                      * @example eyJhbGciOiJFUzI1NiIsIng1YyI6W10fQ.eyJ0cmFuc2FjdGlvbklkIjoiMSJ9.c2lnbmF0dXJl
@@ -6895,7 +7104,7 @@ export interface operations {
             };
         };
     };
-    postApiV1PurchasesGoogle: {
+    reportGooglePurchase: {
         parameters: {
             query?: never;
             header?: never;
@@ -6989,13 +7198,13 @@ export interface operations {
             };
         };
     };
-    getApiV1Sessions: {
+    listSessions: {
         parameters: {
             query?: {
                 /** @description `nextCursor` of the previous response. */
                 cursor?: string;
                 /** @description Maximum number of sessions. */
-                limit?: number | string;
+                limit?: number;
                 /** @description Only sessions whose question, title and note contain all of these words. A page may then have fewer sessions than `limit`, or none, and a next page. */
                 search?: string;
             };
@@ -7089,7 +7298,7 @@ export interface operations {
             };
         };
     };
-    postApiV1Sessions: {
+    castSession: {
         parameters: {
             query?: never;
             header?: {
@@ -7112,9 +7321,9 @@ export interface operations {
                      * @description Time of the casting. Default: now. Without an offset it is read in `timeZone`.
                      * @example 2026-01-02T11:04:05+08:00
                      */
-                    castAt?: string | number;
+                    castAt?: string;
                     /** @description With `manual`, the six lines from the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang. */
-                    lines?: (number | string)[];
+                    lines?: number[];
                     /**
                      * @description `three_coins` and `yarrow_stalks` cast on the server, each with its own odds; `manual` takes `lines`; `time` and `numbers` derive the lines from `castAt` or `numbers` (梅花易数).
                      * @example three_coins
@@ -7122,7 +7331,7 @@ export interface operations {
                      */
                     method: "three_coins" | "yarrow_stalks" | "manual" | "time" | "numbers";
                     /** @description With `numbers`, one to three numbers: for the upper trigram, the lower trigram and the changing line. Without the third their sum chooses the line; without the second the double hour of `castAt` chooses the lower trigram. */
-                    numbers?: (number | string)[];
+                    numbers?: number[];
                     /**
                      * @description The question. Moderated before the casting.
                      * @example 今年换工作合适吗？
@@ -7819,7 +8028,7 @@ export interface operations {
             };
         };
     };
-    getApiV1SessionsId: {
+    getSession: {
         parameters: {
             query?: never;
             header?: never;
@@ -8508,7 +8717,7 @@ export interface operations {
             };
         };
     };
-    deleteApiV1SessionsId: {
+    deleteSession: {
         parameters: {
             query?: never;
             header?: never;
@@ -8529,7 +8738,7 @@ export interface operations {
             };
         };
     };
-    patchApiV1SessionsId: {
+    annotateSession: {
         parameters: {
             query?: never;
             header?: never;
@@ -9238,13 +9447,13 @@ export interface operations {
             };
         };
     };
-    getApiV1SessionsIdCardSvg: {
+    drawSessionCard: {
         parameters: {
             query?: {
                 /** @description The language of the picture. Default: that of the preferences, or of `Accept-Language`. */
                 lang?: string;
                 /** @description Show the question. Default: false. */
-                question?: boolean | string | number;
+                question?: boolean;
                 /** @description Light or dark colours, or those that the reader's system prefers. Default: `auto`. */
                 theme?: "light" | "dark" | "auto";
             };
@@ -9268,7 +9477,7 @@ export interface operations {
             };
         };
     };
-    postApiV1SessionsIdInterpretation: {
+    interpretSession: {
         parameters: {
             query?: never;
             header?: {
@@ -9295,7 +9504,7 @@ export interface operations {
                      * @description True for another interpretation, even if there is one. Earlier ones are kept.
                      * @example true
                      */
-                    again?: boolean | string | number;
+                    again?: boolean;
                 };
             };
         };
@@ -9568,12 +9777,12 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Interpretation"];
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
         };
     };
-    postAuthIdentity: {
+    signInByIdentityV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -9639,7 +9848,7 @@ export interface operations {
             };
         };
     };
-    postAuthIdentityAppleEvents: {
+    receiveAppleEvent: {
         parameters: {
             query?: never;
             header?: never;
@@ -9679,7 +9888,7 @@ export interface operations {
             };
         };
     };
-    postAuthLogin: {
+    signInByPhone: {
         parameters: {
             query?: never;
             header?: never;
@@ -9699,12 +9908,12 @@ export interface operations {
                      * @description The code from the message.
                      * @example 246810
                      */
-                    code: string | number;
+                    code: string;
                     /**
                      * @description The number that the code was sent to.
                      * @example 13800138000
                      */
-                    phoneNumber: string | number;
+                    phoneNumber: string;
                 };
             };
         };
@@ -9729,7 +9938,7 @@ export interface operations {
             };
         };
     };
-    postAuthLogout: {
+    signOutV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -9769,7 +9978,7 @@ export interface operations {
             };
         };
     };
-    postAuthRefreshToken: {
+    refreshTokenV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -9810,7 +10019,7 @@ export interface operations {
             };
         };
     };
-    postAuthSendCode: {
+    sendSmsCode: {
         parameters: {
             query?: never;
             header?: never;
@@ -9829,7 +10038,7 @@ export interface operations {
                      * @description Mobile number to send the code to, in any spelling.
                      * @example 13800138000
                      */
-                    phoneNumber: string | number;
+                    phoneNumber: string;
                     /**
                      * @description `sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.
                      * @default sign_in
@@ -9859,7 +10068,7 @@ export interface operations {
             };
         };
     };
-    postAuthValidateToken: {
+    validateToken: {
         parameters: {
             query?: never;
             header?: never;
@@ -9904,13 +10113,13 @@ export interface operations {
             };
         };
     };
-    getCoinBalance: {
+    coinBalance: {
         parameters: {
             query?: {
                 /** @description The user's phone number. */
-                phoneNumber?: string | number;
+                phoneNumber?: string;
                 /** @description The user's id. The caller by default. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -9936,13 +10145,13 @@ export interface operations {
             };
         };
     };
-    getCoinBalancePhone: {
+    coinBalanceByPhone: {
         parameters: {
             query?: {
                 /** @description The user's phone number. */
-                phoneNumber?: string | number;
+                phoneNumber?: string;
                 /** @description The user's id. The caller by default. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -9968,7 +10177,7 @@ export interface operations {
             };
         };
     };
-    postCoinConsume: {
+    consumeCoins: {
         parameters: {
             query?: never;
             header?: {
@@ -9991,12 +10200,12 @@ export interface operations {
                      * @description The user's phone number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The user's id. The caller by default.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10020,7 +10229,7 @@ export interface operations {
             };
         };
     };
-    postCoinConsumePhone: {
+    consumeCoinsByPhone: {
         parameters: {
             query?: never;
             header?: {
@@ -10043,12 +10252,12 @@ export interface operations {
                      * @description The user's phone number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The user's id. The caller by default.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10072,15 +10281,15 @@ export interface operations {
             };
         };
     };
-    getCoinHistory: {
+    listCoinChanges: {
         parameters: {
             query?: {
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Entries on a page. */
-                size?: number | string;
+                size?: number;
                 /** @description The caller's own id. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -10116,7 +10325,7 @@ export interface operations {
             };
         };
     };
-    postCoinIncreasePhone: {
+    adminGrantCoins: {
         parameters: {
             query?: never;
             header?: {
@@ -10139,12 +10348,12 @@ export interface operations {
                      * @description Coins to add.
                      * @example 60
                      */
-                    coinCount: number | string;
+                    coinCount: number;
                     /**
                      * @description The user's number.
                      * @example 13800138000
                      */
-                    phoneNumber: string | number;
+                    phoneNumber: string;
                     /**
                      * @description The reason.
                      * @example compensation for a failed cast
@@ -10154,7 +10363,7 @@ export interface operations {
                      * @description The user's id. Must be the caller's.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10177,7 +10386,7 @@ export interface operations {
             };
         };
     };
-    postCoinReset: {
+    resetCoins: {
         parameters: {
             query?: never;
             header?: {
@@ -10203,7 +10412,7 @@ export interface operations {
                      * @description For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.
                      * @example 246810
                      */
-                    code?: string | number;
+                    code?: string;
                     /**
                      * @description For administrators: the token from the 428 response to the same request without it.
                      * @example correct horse battery staple
@@ -10213,7 +10422,7 @@ export interface operations {
                      * @description The user's phone number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The reason. Required for administrators.
                      * @example compensation for a failed cast
@@ -10223,7 +10432,7 @@ export interface operations {
                      * @description The user's id. The caller by default.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10246,7 +10455,7 @@ export interface operations {
             };
         };
     };
-    postCoinResetPhone: {
+    resetCoinsByPhone: {
         parameters: {
             query?: never;
             header?: {
@@ -10272,7 +10481,7 @@ export interface operations {
                      * @description For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.
                      * @example 246810
                      */
-                    code?: string | number;
+                    code?: string;
                     /**
                      * @description For administrators: the token from the 428 response to the same request without it.
                      * @example correct horse battery staple
@@ -10282,7 +10491,7 @@ export interface operations {
                      * @description The user's phone number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The reason. Required for administrators.
                      * @example compensation for a failed cast
@@ -10292,7 +10501,7 @@ export interface operations {
                      * @description The user's id. The caller by default.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10315,7 +10524,7 @@ export interface operations {
             };
         };
     };
-    postCoinSync: {
+    adminSyncCoins: {
         parameters: {
             query?: never;
             header?: never;
@@ -10350,7 +10559,7 @@ export interface operations {
             };
         };
     };
-    postContentModerationCheckQuestion: {
+    checkQuestion: {
         parameters: {
             query?: never;
             header?: never;
@@ -10374,7 +10583,7 @@ export interface operations {
                      * @description The caller's own id; for administrators, the id of any user.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10412,13 +10621,13 @@ export interface operations {
             };
         };
     };
-    getDivinationHistoryCountPhoneNumber: {
+    countHistory: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description The caller's own number. */
-                phoneNumber: string | number;
+                phoneNumber: string;
             };
             cookie?: never;
         };
@@ -10440,7 +10649,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistoryDeactivateAll: {
+    deactivateHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -10461,17 +10670,17 @@ export interface operations {
                      * @description A code sent with the purpose `cancellation`, in place of a recent sign-in.
                      * @example 246810
                      */
-                    code?: string | number;
+                    code?: string;
                     /**
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10492,7 +10701,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistoryDelete: {
+    deleteHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -10523,12 +10732,12 @@ export interface operations {
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10549,7 +10758,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistoryGet: {
+    listHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -10573,12 +10782,12 @@ export interface operations {
                      * @default 1
                      * @example 1
                      */
-                    page?: number | string;
+                    page?: number;
                     /**
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description Only records of this type.
                      * @example career
@@ -10589,12 +10798,12 @@ export interface operations {
                      * @default 20
                      * @example 20
                      */
-                    size?: number | string;
+                    size?: number;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10629,7 +10838,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistoryRestoreAll: {
+    restoreHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -10649,12 +10858,12 @@ export interface operations {
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10676,7 +10885,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistorySave: {
+    saveHistory: {
         parameters: {
             query?: never;
             header?: never;
@@ -10731,7 +10940,7 @@ export interface operations {
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The question.
                      * @example 今年换工作合适吗？
@@ -10746,12 +10955,12 @@ export interface operations {
                      * @description The client's own time. Returned as a number and not interpreted.
                      * @example 1767225600000
                      */
-                    timestamp?: number | string;
+                    timestamp?: number;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -10781,7 +10990,7 @@ export interface operations {
             };
         };
     };
-    postDivinationHistorySaveBatch: {
+    saveHistoryBatch: {
         parameters: {
             query?: never;
             header?: never;
@@ -10836,7 +11045,7 @@ export interface operations {
                         /** @example career */
                         questionType?: string;
                         /** @example 1767225600000 */
-                        timestamp?: number | string;
+                        timestamp?: number;
                     }[];
                 };
             };
@@ -10864,7 +11073,7 @@ export interface operations {
             };
         };
     };
-    postDivinationEnhanced: {
+    interpretCasting: {
         parameters: {
             query?: never;
             header?: never;
@@ -10893,7 +11102,7 @@ export interface operations {
                      * @description Time of the casting, for its chart. Without an offset it is read in `timeZone`.
                      * @example 2026-01-02T11:04:05+08:00
                      */
-                    castAt?: string | number;
+                    castAt?: string;
                     /**
                      * @description The casting: lines, hexagram names, or any structure that contains them. Required without a question.
                      * @example {
@@ -10912,7 +11121,7 @@ export interface operations {
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description The question. Screened before a model sees it. Without one, the hexagram is read for itself.
                      * @example 今年换工作合适吗？
@@ -10932,7 +11141,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -11205,18 +11414,18 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Interpretation"];
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
         };
     };
-    getDivinationRecordsFailed: {
+    adminListFailedInterpretations: {
         parameters: {
             query?: {
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Records on a page. */
-                size?: number | string;
+                size?: number;
             };
             header?: never;
             path?: never;
@@ -11273,18 +11482,18 @@ export interface operations {
             };
         };
     };
-    getDivinationRecordsPhonePhoneNumber: {
+    listInterpretationsByPhone: {
         parameters: {
             query?: {
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Records on a page. */
-                size?: number | string;
+                size?: number;
             };
             header?: never;
             path: {
                 /** @description The user's number; for users, their own. */
-                phoneNumber: string | number;
+                phoneNumber: string;
             };
             cookie?: never;
         };
@@ -11339,15 +11548,15 @@ export interface operations {
             };
         };
     };
-    getDivinationRecordsSlow: {
+    adminListSlowInterpretations: {
         parameters: {
             query?: {
                 /** @description Minimum duration in milliseconds. Default: 10000. */
-                durationMs?: number | string;
+                durationMs?: number;
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Records on a page. */
-                size?: number | string;
+                size?: number;
             };
             header?: never;
             path?: never;
@@ -11404,7 +11613,7 @@ export interface operations {
             };
         };
     };
-    getDivinationRecordsTraceTraceId: {
+    getInterpretation: {
         parameters: {
             query?: never;
             header?: never;
@@ -11458,18 +11667,18 @@ export interface operations {
             };
         };
     };
-    getDivinationRecordsUserUserId: {
+    listInterpretations: {
         parameters: {
             query?: {
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Records on a page. */
-                size?: number | string;
+                size?: number;
             };
             header?: never;
             path: {
                 /** @description The user's id; for users, their own. */
-                userId: string | number;
+                userId: string;
             };
             cookie?: never;
         };
@@ -11524,22 +11733,22 @@ export interface operations {
             };
         };
     };
-    getDivinationRecordsUserUserIdDaterange: {
+    listInterpretationsBetween: {
         parameters: {
             query: {
                 /** @description Calls that started before this time; a whole day is included. */
-                endTime: string | number;
+                endTime: string;
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Records on a page. */
-                size?: number | string;
+                size?: number;
                 /** @description Calls that started at this time or later. */
-                startTime: string | number;
+                startTime: string;
             };
             header?: never;
             path: {
                 /** @description The user's id; for users, their own. */
-                userId: string | number;
+                userId: string;
             };
             cookie?: never;
         };
@@ -11594,13 +11803,13 @@ export interface operations {
             };
         };
     };
-    getDivinationStatsDaterangeCount: {
+    adminCountInterpretations: {
         parameters: {
             query: {
                 /** @description Calls that started before this time; a whole day is included. */
-                endTime: string | number;
+                endTime: string;
                 /** @description Calls that started at this time or later. */
-                startTime: string | number;
+                startTime: string;
             };
             header?: never;
             path?: never;
@@ -11624,13 +11833,13 @@ export interface operations {
             };
         };
     };
-    getDivinationStatsUserUserIdCount: {
+    countInterpretations: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 /** @description The user's id; for users, their own. */
-                userId: string | number;
+                userId: string;
             };
             cookie?: never;
         };
@@ -11652,7 +11861,7 @@ export interface operations {
             };
         };
     };
-    getDocs: {
+    documentation: {
         parameters: {
             query?: never;
             header?: never;
@@ -11662,7 +11871,7 @@ export interface operations {
         requestBody?: never;
         responses: never;
     };
-    getDocsIndex: {
+    documentationPage: {
         parameters: {
             query?: never;
             header?: never;
@@ -11685,7 +11894,7 @@ export interface operations {
             };
         };
     };
-    getDocsFile: {
+    documentationFile: {
         parameters: {
             query?: never;
             header?: never;
@@ -11711,7 +11920,7 @@ export interface operations {
             };
         };
     };
-    postFeedback: {
+    sendFeedback: {
         parameters: {
             query?: never;
             header?: never;
@@ -11735,22 +11944,22 @@ export interface operations {
                      * @description Phone number of the sender. With a token, must be the token's user's.
                      * @example 13800138000
                      */
-                    phone_number?: string | number;
+                    phone_number?: string;
                     /**
                      * @description Alias of `phone_number`.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description Id of the sender. With a token, must be the token's user.
                      * @example 10001
                      */
-                    user_id?: string | number;
+                    user_id?: string;
                     /**
                      * @description Alias of `user_id`.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -11773,7 +11982,7 @@ export interface operations {
             };
         };
     };
-    getHealthz: {
+    getHealth: {
         parameters: {
             query?: never;
             header?: never;
@@ -11798,7 +12007,7 @@ export interface operations {
             };
         };
     };
-    postLlmChat: {
+    chat: {
         parameters: {
             query?: never;
             header?: never;
@@ -11822,7 +12031,7 @@ export interface operations {
                      * @description Maximum tokens of the response. The server has its own limit.
                      * @example 500
                      */
-                    max_tokens?: number | string;
+                    max_tokens?: number;
                     /** @description The conversation, oldest first: turns of `user` and `assistant`, the last one the user's. */
                     messages: {
                         content: string;
@@ -11833,22 +12042,22 @@ export interface operations {
                      * @description The caller's own number.
                      * @example 13800138000
                      */
-                    phoneNumber?: string | number;
+                    phoneNumber?: string;
                     /**
                      * @description True for an event stream. Default: as `Accept` asks.
                      * @example true
                      */
-                    stream?: boolean | string | number;
+                    stream?: boolean;
                     /**
                      * @description From 0 to 2.
                      * @example 0.7
                      */
-                    temperature?: number | string;
+                    temperature?: number;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -11883,12 +12092,12 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ChatCompletion"];
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
         };
     };
-    getNotificationsAll: {
+    listNotificationsV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -11930,7 +12139,7 @@ export interface operations {
             };
         };
     };
-    getNotificationsLatest: {
+    latestNotificationV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -11970,9 +12179,12 @@ export interface operations {
             };
         };
     };
-    getOpenapiJson: {
+    getApiDocument: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `app` leaves out what apps do not call. By default the document has everything. */
+                for?: "all" | "app";
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -11997,7 +12209,7 @@ export interface operations {
             };
         };
     };
-    getPaymentAccountToken: {
+    getStoreAccountTokenV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -12023,21 +12235,21 @@ export interface operations {
             };
         };
     };
-    getPaymentGatewayOrder: {
+    createOrderByGetV0: {
         parameters: {
             query: {
                 /** @description The price in yuan. With `coinCount`, a pair of the price list. */
-                amount: string | number;
+                amount: string;
                 /** @description The channel of the payment. By default the first of `payment.channels`. */
                 channel?: "alipay" | "wechat" | "stripe" | "sandbox";
                 /** @description The program in which the buyer pays, for WeChat Pay: `app` by default. */
                 client?: "app" | "h5" | "jsapi" | "native";
                 /** @description The coins that it buys. */
-                coinCount: string | number;
+                coinCount: number;
                 /** @description The buyer's id in WeChat, for `jsapi`. */
                 openId?: string;
                 /** @description The caller's own id. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -12071,7 +12283,7 @@ export interface operations {
             };
         };
     };
-    postPaymentGatewayOrder: {
+    createOrderV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -12083,7 +12295,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "amount": "6.00",
-                 *       "coinCount": "60"
+                 *       "coinCount": 60
                  *     }
                  */
                 "application/json": {
@@ -12091,7 +12303,7 @@ export interface operations {
                      * @description The price in yuan. With `coinCount`, a pair of the price list.
                      * @example 6.00
                      */
-                    amount: string | number;
+                    amount: string;
                     /**
                      * @description The channel of the payment. By default the first of `payment.channels`.
                      * @example sandbox
@@ -12108,7 +12320,7 @@ export interface operations {
                      * @description The coins that it buys.
                      * @example 60
                      */
-                    coinCount: string | number;
+                    coinCount: number;
                     /**
                      * @description The buyer's id in WeChat, for `jsapi`.
                      * @example oUpF8uMuAJO_M2pxb1Q9zNjWeS6o
@@ -12118,7 +12330,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12149,15 +12361,15 @@ export interface operations {
             };
         };
     };
-    getPaymentOrders: {
+    listOrdersV0: {
         parameters: {
             query?: {
                 /** @description Page number. */
-                page?: number | string;
+                page?: number;
                 /** @description Orders on a page. */
-                size?: number | string;
+                size?: number;
                 /** @description The caller's own id. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -12205,7 +12417,7 @@ export interface operations {
             };
         };
     };
-    getPaymentProducts: {
+    listProductsV0: {
         parameters: {
             query?: {
                 /** @description Only products that bring this. */
@@ -12262,7 +12474,7 @@ export interface operations {
             };
         };
     };
-    postPaymentPurchasesApple: {
+    reportApplePurchaseV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -12281,7 +12493,7 @@ export interface operations {
                      * @description The user's consent that Apple is told how much of a purchase was used, when a refund is asked for. Absent: unchanged.
                      * @example true
                      */
-                    sharesConsumption?: boolean | string | number;
+                    sharesConsumption?: boolean;
                     /**
                      * @description The `jwsRepresentation` of the StoreKit 2 transaction.
                      * @example eyJhbGciOiJFUzI1NiIsIng1YyI6W10fQ.eyJ0cmFuc2FjdGlvbklkIjoiMSJ9.c2lnbmF0dXJl
@@ -12291,7 +12503,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12360,7 +12572,7 @@ export interface operations {
             };
         };
     };
-    postPaymentPurchasesGoogle: {
+    reportGooglePurchaseV0: {
         parameters: {
             query?: never;
             header?: never;
@@ -12390,7 +12602,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12459,7 +12671,7 @@ export interface operations {
             };
         };
     };
-    postPaymentUpdateBalance: {
+    confirmPayment: {
         parameters: {
             query?: never;
             header?: never;
@@ -12478,17 +12690,17 @@ export interface operations {
                      * @description The price in yuan. Must equal that of the order.
                      * @example 6.00
                      */
-                    amount?: string | number;
+                    amount?: string;
                     /**
                      * @description The number of coins. Must equal that of the order.
                      * @example 60
                      */
-                    coinCount?: string | number;
+                    coinCount?: number;
                     /**
                      * @description The order.
                      * @example 202601020123456789012345
                      */
-                    orderNo: string | number;
+                    orderNo: string;
                     /**
                      * @description The reason. Required for administrators.
                      * @example compensation for a failed cast
@@ -12503,12 +12715,12 @@ export interface operations {
                      * @description The provider's trade number. Must equal that of the order.
                      * @example 202601020123456789012345
                      */
-                    tradeNo?: string | number;
+                    tradeNo?: string;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12547,7 +12759,7 @@ export interface operations {
             };
         };
     };
-    getReadyz: {
+    getReadiness: {
         parameters: {
             query?: never;
             header?: never;
@@ -12583,7 +12795,7 @@ export interface operations {
             };
         };
     };
-    putUserNickname: {
+    updateNickname: {
         parameters: {
             query?: never;
             header?: never;
@@ -12602,7 +12814,7 @@ export interface operations {
                      * @description Alias of `userId`.
                      * @example 10001
                      */
-                    id?: string | number;
+                    id?: string;
                     /**
                      * @description The new nickname. Screened.
                      * @example 青山
@@ -12612,7 +12824,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12638,13 +12850,13 @@ export interface operations {
             };
         };
     };
-    getUserProfile: {
+    getProfile: {
         parameters: {
             query?: {
                 /** @description The caller's own id. */
-                id?: string | number;
+                id?: string;
                 /** @description Alias of `id`. */
-                userId?: string | number;
+                userId?: string;
             };
             header?: never;
             path?: never;
@@ -12673,7 +12885,7 @@ export interface operations {
             };
         };
     };
-    putUserProfile: {
+    updateProfile: {
         parameters: {
             query?: never;
             header?: never;
@@ -12702,12 +12914,12 @@ export interface operations {
                      * @description `unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.
                      * @example female
                      */
-                    gender?: string | number;
+                    gender?: string;
                     /**
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    id?: string | number;
+                    id?: string;
                     /**
                      * @description Moderated. Unchanged if absent.
                      * @example 青山
@@ -12722,7 +12934,7 @@ export interface operations {
                      * @description Alias of `id`.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12748,7 +12960,7 @@ export interface operations {
             };
         };
     };
-    putUserSignature: {
+    updateSignature: {
         parameters: {
             query?: never;
             header?: never;
@@ -12767,7 +12979,7 @@ export interface operations {
                      * @description Alias of `userId`.
                      * @example 10001
                      */
-                    id?: string | number;
+                    id?: string;
                     /**
                      * @description The new signature. Screened.
                      * @example 心静则明
@@ -12777,7 +12989,7 @@ export interface operations {
                      * @description The caller's own id.
                      * @example 10001
                      */
-                    userId?: string | number;
+                    userId?: string;
                 };
             };
         };
@@ -12803,7 +13015,7 @@ export interface operations {
             };
         };
     };
-    postVersionCheck: {
+    checkVersion: {
         parameters: {
             query?: never;
             header?: never;
@@ -12829,7 +13041,7 @@ export interface operations {
                      * @description Build number of the client. Takes precedence over `clientVersion`.
                      * @example 231
                      */
-                    clientVersionCode?: number | string;
+                    clientVersionCode?: number;
                     /**
                      * @description Platform of the client. Without it, releases for any platform count.
                      * @example android
@@ -12866,7 +13078,7 @@ export interface operations {
             };
         };
     };
-    getVersionLatest: {
+    latestVersion: {
         parameters: {
             query?: {
                 /** @description Platform of the client. Without it, releases for any platform count. */

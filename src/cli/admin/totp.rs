@@ -83,9 +83,9 @@ fn name_admin(error: Error, name: &str) -> Error {
     let is_specific = error.detail != error.code.meaning();
     match error.code {
         _ if is_specific => error,
-        Code::NotFound => error.detail(format!("`{name}` has no second factor.")),
-        Code::AlreadyExists => error.detail(format!("`{name}` already has a second factor. Remove it first.")),
-        Code::InvalidCode => error.detail("The code is wrong or expired. Check the clock of this machine."),
+        Code::NotFound => error.english_detail(format!("`{name}` has no second factor.")),
+        Code::AlreadyExists => error.english_detail(format!("`{name}` already has a second factor. Remove it first.")),
+        Code::InvalidCode => error.english_detail("The code is wrong or expired. Check the clock of this machine."),
         _ => error,
     }
 }

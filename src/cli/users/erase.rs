@@ -23,7 +23,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
     let by = cli_authority(reason);
     match accounts::erase(&app.core, user.id, DeletionActor::Operator).and_then(Pending::wait) {
         Err(error) if error.code == Code::AccountInconsistent => {
-            return Err(error.detail(format!(
+            return Err(error.english_detail(format!(
                 "The points balance disagrees with the ledger. Run `yarrow points repair {}` first.",
                 user.id
             )));

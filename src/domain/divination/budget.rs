@@ -189,8 +189,11 @@ pub fn reserve_in(
         if limits.tokens.is_some_and(|limit| spent.tokens >= limit)
             || limits.cost.is_some_and(|limit| spent.cost >= limit)
         {
-            let spender = if owner == ALL_USERS { "the service" } else { "this user" };
-            let detail = format!("Today's language model budget of {spender} is used up.");
+            let detail = if owner == ALL_USERS {
+                ("Today's language model budget of the service is used up.", "今日的模型额度已用完。")
+            } else {
+                ("Today's language model budget of this user is used up.", "您今日的模型额度已用完。")
+            };
             return Err(Error::new(Code::BudgetSpent).detail(detail).retry_after(zone.tomorrow(tx.now).since(tx.now)));
         }
         tx.execute(

@@ -93,7 +93,7 @@ impl UserCursor {
 
     /// Returns the fault of an invalid cursor, and of one of another list.
     fn fault() -> Fault {
-        Fault::new(FieldCode::InvalidFormat, "must be a `nextCursor` of this list")
+        Fault::new(FieldCode::InvalidFormat, ("must be a `nextCursor` of this list", "须为此列表的 `nextCursor`"))
     }
 
     fn time(&self) -> Result<Timestamp> {

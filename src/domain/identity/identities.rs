@@ -67,7 +67,10 @@ impl SingleUse {
         if inserted == 1 {
             Ok(())
         } else {
-            Err(Error::new(Code::InvalidIdentity).detail("The token was used before. Get a new one from the provider."))
+            Err(Error::new(Code::InvalidIdentity).detail((
+                "The token was used before. Get a new one from the provider.",
+                "该凭证已使用过，请向平台重新获取。",
+            )))
         }
     }
 }

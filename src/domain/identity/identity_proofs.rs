@@ -153,7 +153,8 @@ impl IdentityProviders {
         let one_tap = self.one_tap.as_ref().ok_or_else(|| not_configured("one_tap"))?;
         let number = one_tap.phone_number(access_token.reveal()).map_err(|fault| error_of("one_tap", fault))?;
         let number = PhoneNumber::parse(&number, &self.core.phone_rules);
-        let fault = |_| Error::new(Code::InvalidIdentity).detail("This phone number may not sign in.");
+        let fault =
+            |_| Error::new(Code::InvalidIdentity).detail(("This phone number may not sign in.", "此手机号不能登录。"));
         number.map(Proved::Phone).map_err(fault)
     }
 }
@@ -176,7 +177,8 @@ fn signed(
 }
 
 pub(super) fn not_configured(provider: &str) -> Error {
-    Error::new(Code::NotConfigured).detail(format!("The operator has not set `auth.{provider}`."))
+    Error::new(Code::NotConfigured)
+        .detail((format!("The operator has not set `auth.{provider}`."), format!("运营方未设置 `auth.{provider}`。")))
 }
 
 /// Returns the error for the app. The reason is logged, because it tells a forger what to change.

@@ -80,7 +80,8 @@ pub fn move_to_phone(
         once.run_in(tx, |tx| {
             let before = users::find_in(tx, user)?.phone_number;
             if before.as_ref() == Some(&phone_number) {
-                return Err(Error::new(Code::AddressTaken).detail("The account has this phone number already."));
+                return Err(Error::new(Code::AddressTaken)
+                    .detail(("The account has this phone number already.", "该账户已使用此手机号。")));
             }
             let invited = invites::InviteHistory::load_in(tx, &key, user)?;
             users::change_address_in(tx, user, &Address::Phone(phone_number.clone()))?;

@@ -80,7 +80,9 @@ pub fn remove(core: &Core, user: UserId, id: i64, author: Option<String>) -> Pen
         let note = tx.first(select_notes!("where user_id = ?1 and id = ?2"), (user.0, id), note_of)?;
         let note = note.ok_or(Code::NotFound)?;
         if author.is_some_and(|author| author != note.author) {
-            return Err(Error::new(Code::Forbidden).detail("Only the author can remove a note."));
+            return Err(
+                Error::new(Code::Forbidden).detail(("Only the author can remove a note.", "只有作者可以删除备注。"))
+            );
         }
         tx.execute("delete from staff_notes where id = ?1", [id]).map(drop)
     })
@@ -103,7 +105,10 @@ fn add_in(tx: &Write<'_>, user: UserId, author: &str, content: &str) -> Result<S
     users::find_in(tx, user)?;
     let count: u32 = tx.one("select count(*) from staff_notes where user_id = ?1", [user.0], |row| row.get(0))?;
     if count >= MAX_NOTES {
-        let detail = format!("The user has {MAX_NOTES} notes, which is the most. Remove one first.");
+        let detail = (
+            format!("The user has {MAX_NOTES} notes, which is the most. Remove one first."),
+            format!("该用户的备注已达上限 {MAX_NOTES} 条，请先删除一条。"),
+        );
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
     tx.one(

@@ -71,12 +71,15 @@ impl Suspension {
     /// Returns the error for the suspended user, with the end as the clocks of a zone show it.
     pub fn error(&self, zone: &TimeZone) -> Error {
         let (code, what) = match self.scope {
-            SuspensionScope::Nickname => (Code::NicknameSuspended, "Changes of the nickname are"),
-            SuspensionScope::Account | SuspensionScope::Review => (Code::UserSuspended, "The account is"),
+            SuspensionScope::Nickname => (Code::NicknameSuspended, ("Changes of the nickname are", "昵称修改")),
+            SuspensionScope::Account | SuspensionScope::Review => (Code::UserSuspended, ("The account is", "账号")),
         };
         let Some(ends_at) = self.ends_at else { return code.into() };
-        let shown = zone.local_text(ends_at);
-        Error::new(code).detail(format!("{what} suspended until {shown}. Send feedback to object."))
+        let (shown, (english, chinese)) = (zone.local_text(ends_at), what);
+        Error::new(code).detail((
+            format!("{english} suspended until {shown}. Send feedback to object."),
+            format!("{chinese}已停用至 {shown}。如有异议，请提交意见反馈。"),
+        ))
     }
 }
 
@@ -217,10 +220,16 @@ pub fn suspend_in(
 ) -> Result<Suspension> {
     users::find_in(tx, user)?;
     if ends_at.is_some_and(|ends_at| ends_at <= tx.now) {
-        return Err(Error::field("endsAt", Fault::new(FieldCode::OutOfRange, "must be in the future")));
+        return Err(Error::field(
+            "endsAt",
+            Fault::new(FieldCode::OutOfRange, ("must be in the future", "须为将来的时间")),
+        ));
     }
     if scope_in_force_in(tx, user, scope)?.is_some() {
-        let detail = "The user is already suspended. Lift the suspension first to change it.";
+        let detail = (
+            "The user is already suspended. Lift the suspension first to change it.",
+            "该用户已停用。如需修改，请先解除停用。",
+        );
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
     // Closes one that has ended by itself, because a user can have only one of a scope that is not lifted.
@@ -240,7 +249,7 @@ pub fn suspend_in(
 }
 
 fn not_suspended() -> Error {
-    Error::new(Code::NotFound).detail("The user is not suspended.")
+    Error::new(Code::NotFound).detail(("The user is not suspended.", "该用户未停用。"))
 }
 
 fn suspension_of(row: &Row<'_>) -> rusqlite::Result<Suspension> {

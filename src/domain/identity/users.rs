@@ -84,9 +84,14 @@ pub fn parse_birthday(text: &str, zone: &TimeZone, today: Date) -> Result<String
     let plausible = Date::constant(1900, 1, 1)..=today;
     // As a birthday, 0 means that there is none, not 1970-01-01.
     let day = TimeInput::parse_birthday(text, zone, &plausible).ok().filter(|_| text.trim() != "0");
-    let day = day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a date such as 1990-05-17"))?;
+    let day = day.ok_or_else(|| {
+        Fault::new(FieldCode::InvalidFormat, ("must be a date such as 1990-05-17", "须为日期，例如 1990-05-17"))
+    })?;
     if !plausible.contains(&day) {
-        return Err(Fault::new(FieldCode::OutOfRange, "must be from 1900-01-01 to today"));
+        return Err(Fault::new(
+            FieldCode::OutOfRange,
+            ("must be from 1900-01-01 to today", "须在 1900-01-01 到今天之间"),
+        ));
     }
     Ok(day.to_string())
 }

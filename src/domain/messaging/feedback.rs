@@ -25,7 +25,7 @@ use crate::{
             idempotency::{IdempotentOutcome, IdempotentRequest},
         },
     },
-    error::{Code, Error, Fault, FieldCode, RateLimit, Result},
+    error::{Code, Error, Fault, FieldCode, RateLimit, Result, Sentence},
     store::{
         Pending, Read, Row, Write,
         sliding_window::{self, HOUR, Window, WindowUse},
@@ -200,7 +200,8 @@ pub fn change(core: &Core, id: i64, change: FeedbackChange) -> Pending<FeedbackT
         if let Some(Some(name)) = &change.assignee
             && !admins::exists_in(tx, name)?
         {
-            let fault = Fault::new(FieldCode::UnknownValue, "must be the name of an administrator");
+            let fault =
+                Fault::new(FieldCode::UnknownValue, ("must be the name of an administrator", "须为管理员的名称"));
             return Err(Error::field("assignee", fault));
         }
         let changed = tx.first(
@@ -377,12 +378,15 @@ fn replies_in(tx: &Read<'_>, id: i64) -> Result<Vec<FeedbackReply>> {
 
 fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &str) -> Result<FeedbackThread> {
     let found = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
-    let rejected = |message: String| Err(Error::field("text", Fault::new(FieldCode::NotAllowed, message)));
+    let rejected = |message: Sentence| Err(Error::field("text", Fault::new(FieldCode::NotAllowed, message)));
     let Some(user) = found.user.filter(|_| found.is_verified) else {
-        return rejected("cannot reach the sender, who was not signed in".to_owned());
+        return rejected(("cannot reach the sender, who was not signed in", "无法送达：发送者未登录").into());
     };
     if replies_in(tx, id)?.len() >= MAX_REPLIES as usize {
-        return rejected(format!("is one too many: there are {MAX_REPLIES} replies"));
+        return rejected(
+            (format!("is one too many: there are {MAX_REPLIES} replies"), format!("回复已达上限 {MAX_REPLIES} 条"))
+                .into(),
+        );
     }
     tx.execute(
         "insert into feedback_replies (feedback_id, author, content, created_at) values (?1, ?2, ?3, ?4)",

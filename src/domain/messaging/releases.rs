@@ -91,7 +91,9 @@ impl AppVersion {
         let (numbers, rest) = text.split_at(end);
         let missing = 2_usize.saturating_sub(numbers.matches('.').count());
         let version = format!("{numbers}{}{rest}", ".0".repeat(missing)).parse();
-        version.map(Self).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a version, such as 2.3.1"))
+        version.map(Self).map_err(|_| {
+            Fault::new(FieldCode::InvalidFormat, ("must be a version, such as 2.3.1", "须为版本号，例如 2.3.1"))
+        })
     }
 
     /// Returns true if the other version is newer.
@@ -111,11 +113,14 @@ impl DownloadUrl {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         const SCHEMES: [&str; 3] = ["https", "market", "itms-apps"];
         let text = clean(text, Self::LENGTH)?;
-        let url = Url::parse(&text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a URL"))?;
+        let url = Url::parse(&text).map_err(|_| Fault::new(FieldCode::InvalidFormat, ("must be a URL", "须为 URL")))?;
         if SCHEMES.contains(&url.scheme()) && url.has_host() {
             return Ok(Self(url.into()));
         }
-        Err(Fault::new(FieldCode::Rejected, "must begin with https://, market:// or itms-apps://"))
+        Err(Fault::new(
+            FieldCode::Rejected,
+            ("must begin with https://, market:// or itms-apps://", "须以 https://、market:// 或 itms-apps:// 开头"),
+        ))
     }
 }
 
@@ -151,7 +156,10 @@ pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
         made.ok_or_else(|| {
             let platform = draft.platform.as_deref().unwrap_or("all platforms");
             let code = draft.version_code;
-            let detail = format!("A release with version code {code} for {platform} already exists.");
+            let detail = (
+                format!("A release with version code {code} for {platform} already exists."),
+                format!("{platform} 已有版本代码为 {code} 的版本。"),
+            );
             Error::new(Code::AlreadyExists).detail(detail)
         })
     })

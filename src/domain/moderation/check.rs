@@ -150,7 +150,7 @@ fn is_watched(core: &Core, user: UserId) -> Result<bool> {
 
 /// Returns the error of a rejected field.
 pub fn rejected(field: &'static str) -> FieldError {
-    Fault::new(FieldCode::Rejected, "was rejected by content moderation").in_field(field)
+    Fault::new(FieldCode::Rejected, ("was rejected by content moderation", "未通过内容审核")).in_field(field)
 }
 
 /// The ruling about a part of a model's answer.

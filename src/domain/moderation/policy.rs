@@ -62,7 +62,10 @@ pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
 /// `not_configured` if no external moderator is configured.
 pub fn switch(core: &Core, external: &ExternalModerator, service: Service) -> Pending<Policy> {
     if service == Service::External && !external.is_configured() {
-        let detail = "No external moderator is configured. Set `moderation.provider` and its keys first.";
+        let detail = (
+            "No external moderator is configured. Set `moderation.provider` and its keys first.",
+            "尚未配置外部审核。请先设置 `moderation.provider` 及其密钥。",
+        );
         return Pending::ready(Err(Error::new(Code::NotConfigured).detail(detail)));
     }
     core.store.write(move |tx| {

@@ -182,7 +182,10 @@ pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<Rev
     core.store.write(move |tx| {
         if let Some(phrase) = &bulk.phrase {
             if bulk.decision != ReviewDecision::Acquit {
-                let fault = Fault::new(FieldCode::NotAllowed, "is only possible with the decision `acquit`");
+                let fault = Fault::new(
+                    FieldCode::NotAllowed,
+                    ("is only possible with the decision `acquit`", "仅在决定为 `acquit` 时可填"),
+                );
                 return Err(Error::field("phrase", fault));
             }
             words::check(phrase, config.limits.word as usize, true).map_err(|fault| Error::field("phrase", fault))?;

@@ -150,7 +150,9 @@ pub fn remove_in(tx: &Write<'_>, id: i64) -> Result<()> {
 /// `not_found`; `already_exists` if it is acquitted.
 pub fn acquit_in(tx: &Write<'_>, id: i64, actor: &str) -> Result<ViolationRecord> {
     if find_in(tx, id)?.acquitted_at.is_some() {
-        return Err(Error::new(Code::AlreadyExists).detail("This refusal is already acquitted."));
+        return Err(
+            Error::new(Code::AlreadyExists).detail(("This refusal is already acquitted.", "此条已改判为误判。"))
+        );
     }
     tx.one(
         concat!(

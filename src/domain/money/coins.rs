@@ -141,13 +141,20 @@ pub fn adjust(
 
 /// Rejects a grant above the operator's limits.
 fn require_within_in(tx: &Write<'_>, limit: GrantLimit, coins: i64, by: &Authority) -> Result<()> {
-    let forbidden = |detail: String| Err(Error::new(Code::Forbidden).detail(detail));
+    let forbidden = |detail: (String, String)| Err(Error::new(Code::Forbidden).detail(detail));
     if !(1..=i64::from(limit.at_once)).contains(&coins) {
-        return forbidden(format!("Your role may grant 1 to {} coins at once.", limit.at_once));
+        return forbidden((
+            format!("Your role may grant 1 to {} coins at once.", limit.at_once),
+            format!("您的角色单次可发放 1 到 {} 枚金币。", limit.at_once),
+        ));
     }
     let granted = changes::granted_by_in(tx, &by.actor, Asset::Coin, tx.now.minus(Duration::from_hours(24)))?;
     if granted + coins > i64::from(limit.daily) {
-        return forbidden(format!("Your role may grant {} coins in 24 hours; you granted {granted}.", limit.daily));
+        let most = limit.daily;
+        return forbidden((
+            format!("Your role may grant {most} coins in 24 hours; you granted {granted}."),
+            format!("您的角色 24 小时内可发放 {most} 枚金币，您已发放 {granted} 枚。"),
+        ));
     }
     Ok(())
 }

@@ -57,7 +57,10 @@ impl InviteCode {
         if code.len() == LENGTH && code.bytes().all(|letter| ALPHABET.contains(&letter)) {
             return Ok(Self(code));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be an invite code of 8 letters and digits"))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be an invite code of 8 letters and digits", "须为 8 位字母和数字的邀请码"),
+        ))
     }
 
     /// Returns a uniformly random code.

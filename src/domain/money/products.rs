@@ -77,7 +77,10 @@ impl ProductId {
         if !text.is_empty() && text.bytes().all(is_allowed) {
             return Ok(Self(text));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be lower-case letters, digits, `_`, `-` and `.`"))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be lower-case letters, digits, `_`, `-` and `.`", "只能包含小写字母、数字、`_`、`-` 和 `.`"),
+        ))
     }
 
     pub fn as_str(&self) -> &str {
@@ -95,7 +98,10 @@ pub fn parse_store_id(text: &str) -> Result<String, Fault> {
     if !text.is_empty() && text.bytes().all(is_allowed) {
         return Ok(text);
     }
-    Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits, `_`, `-` and `.`"))
+    Err(Fault::new(
+        FieldCode::InvalidFormat,
+        ("must be letters, digits, `_`, `-` and `.`", "只能包含字母、数字、`_`、`-` 和 `.`"),
+    ))
 }
 
 impl std::fmt::Display for ProductId {
@@ -147,11 +153,15 @@ impl ProductTerms {
     fn check(&self) -> Result<()> {
         let mut faults = Vec::new();
         if self.amount == Some(Fen::ZERO) {
-            faults.push(Fault::new(FieldCode::OutOfRange, "must be more than 0").in_field("price"));
+            faults.push(Fault::new(FieldCode::OutOfRange, ("must be more than 0", "须大于 0")).in_field("price"));
         }
         if self.amount.is_none() && self.apple_id.is_none() && self.google_id.is_none() {
             faults.push(
-                Fault::new(FieldCode::Required, "is required without `appleId` and `googleId`").in_field("price"),
+                Fault::new(
+                    FieldCode::Required,
+                    ("is required without `appleId` and `googleId`", "没有 `appleId` 和 `googleId` 时必填"),
+                )
+                .in_field("price"),
             );
         }
         for (field, text) in [("subjectZh", &self.subject.chinese), ("subjectEn", &self.subject.english)] {
@@ -170,10 +180,13 @@ impl ProductTerms {
 fn subject_fault(text: Option<&str>) -> Option<Fault> {
     let text = text?;
     if text.trim().is_empty() {
-        return Some(Fault::new(FieldCode::TooShort, "must not be empty"));
+        return Some(Fault::new(FieldCode::TooShort, ("must not be empty", "不能为空")));
     }
     if text.contains(['/', '=', '&']) {
-        return Some(Fault::new(FieldCode::InvalidCharacter, "must not contain `/`, `=` or `&`"));
+        return Some(Fault::new(
+            FieldCode::InvalidCharacter,
+            ("must not contain `/`, `=` or `&`", "不能包含 `/`、`=` 或 `&`"),
+        ));
     }
     clean_line(text, SUBJECT_LENGTH).err()
 }
@@ -212,7 +225,10 @@ pub fn put(core: &Core, id: ProductId, terms: ProductTerms, is_for_sale: bool) -
         reject_known_store_id(&products, &id, &terms)?;
         let known = products.iter().find(|product| product.id == id);
         if known.is_none() && products.len() >= MAX_PRODUCTS {
-            let detail = format!("There are {MAX_PRODUCTS} products already. Change one of them.");
+            let detail = (
+                format!("There are {MAX_PRODUCTS} products already. Change one of them."),
+                format!("商品已达上限 {MAX_PRODUCTS} 种，请修改其中一种。"),
+            );
             return Err(Error::new(Code::AlreadyExists).detail(detail));
         }
         store_in(tx, known, Product { id, version: 0, is_for_sale, terms })
@@ -355,7 +371,10 @@ fn reject_known_store_id(products: &[Product], id: &ProductId, terms: &ProductTe
     });
     match other {
         Some(other) => {
-            let detail = format!("The product `{}` already has this id at the app store.", other.id);
+            let detail = (
+                format!("The product `{}` already has this id at the app store.", other.id),
+                format!("商品 `{}` 已使用此应用商店 ID。", other.id),
+            );
             Err(Error::new(Code::AlreadyExists).detail(detail))
         }
         None => Ok(()),

@@ -369,7 +369,10 @@ fn is_use_due(now: Timestamp, last_used_at: Option<i64>) -> bool {
 
 fn id_of_in(tx: &Read<'_>, name: &str) -> Result<i64> {
     let id = tx.first("select id from admins where name = ?1", [name], |row| row.get(0))?;
-    id.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no administrator `{name}`.")))
+    id.ok_or_else(|| {
+        Error::new(Code::NotFound)
+            .detail((format!("There is no administrator `{name}`."), format!("没有管理员 `{name}`。")))
+    })
 }
 
 /// Validates a password. Trims it, as the sign-in does with every text.
@@ -378,7 +381,10 @@ fn valid_password(password: &str) -> Result<&str> {
     if (MIN_PASSWORD..=MAX_PASSWORD).contains(&u32::try_from(password.chars().count()).unwrap_or(u32::MAX)) {
         return Ok(password);
     }
-    let message = format!("must have {MIN_PASSWORD} to {MAX_PASSWORD} characters");
+    let message = (
+        format!("must have {MIN_PASSWORD} to {MAX_PASSWORD} characters"),
+        format!("须有 {MIN_PASSWORD} 到 {MAX_PASSWORD} 个字符"),
+    );
     Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)))
 }
 
@@ -389,7 +395,7 @@ fn valid_name(field: &str, name: &str) -> Result<String> {
     if (1..=64).contains(&name.chars().count()) && name.chars().all(is_valid) {
         return Ok(name.to_owned());
     }
-    let message = "must be 1 to 64 letters, digits, or any of - _ . @";
+    let message = ("must be 1 to 64 letters, digits, or any of - _ . @", "须为 1 到 64 个字母、数字或 - _ . @");
     Err(Error::field(field, Fault::new(FieldCode::InvalidFormat, message)))
 }
 

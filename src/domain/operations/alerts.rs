@@ -185,12 +185,18 @@ impl Alerts {
         let mut results = send(self, &message);
         if self.core.config.email.provider == EmailProvider::Console {
             for mail in results.iter_mut().filter(|result| result.channel == MAIL) {
-                let detail = "email.provider is `console`: mail is printed and not sent.";
+                let detail = (
+                    "email.provider is `console`: mail is printed and not sent.",
+                    "email.provider 为 `console`：邮件只打印，不发送。",
+                );
                 mail.outcome = Err(Error::new(Code::Configuration).detail(detail));
             }
         }
         if results.is_empty() {
-            let detail = "No alert can be sent: set alerts.webhook_url or alerts.mail_to.";
+            let detail = (
+                "No alert can be sent: set alerts.webhook_url or alerts.mail_to.",
+                "无法发送告警：请设置 alerts.webhook_url 或 alerts.mail_to。",
+            );
             return Err(Error::new(Code::Configuration).detail(detail));
         }
         Ok(results)

@@ -32,7 +32,7 @@ pub fn ensure_initialized(config: &Config) -> Result<()> {
     );
     let directory = directory.display();
     let detail = format!("There is no installation in {directory}. {remedy}; --data-dir names another directory.");
-    Err(Error::new(Code::NotFound).detail(detail))
+    Err(Error::new(Code::NotFound).english_detail(detail))
 }
 
 /// Changes the owner of files that a first start as root created to the owner of the directory.
@@ -62,7 +62,7 @@ pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
          leaves the database as it is. If auth.secret_key was set, set it again.",
         path.display()
     );
-    Err(Error::new(Code::StorageFailed).detail(detail))
+    Err(Error::new(Code::StorageFailed).english_detail(detail))
 }
 
 /// Opens the database, unless other files show that a database was lost.
@@ -135,5 +135,5 @@ fn lost(config: &Config, what: &str) -> Error {
             config.backup_directory().display()
         ),
     };
-    Error::new(Code::StorageFailed).detail(format!("{what}. {remedy}."))
+    Error::new(Code::StorageFailed).english_detail(format!("{what}. {remedy}."))
 }

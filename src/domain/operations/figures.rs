@@ -35,7 +35,7 @@ use crate::{
             request_tallies::{self, RequestTally},
         },
     },
-    error::{Error, Fault, FieldCode, Result},
+    error::{Error, Fault, FieldCode, Result, Sentence},
     store::{Pending, Read, Write},
     types::{Currency, Date, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
@@ -266,12 +266,18 @@ impl FigureQuery {
     ) -> Result<Self> {
         let to = to.unwrap_or_else(|| core.config.limits.time_zone.today(core.clock.now()));
         let from = from.unwrap_or_else(|| to.checked_sub((DEFAULT_DAYS - 1).days()).unwrap_or(to));
-        let fault = |message: String| Err(Error::field("from", Fault::new(FieldCode::OutOfRange, message)));
+        let fault = |message: Sentence| Err(Error::field("from", Fault::new(FieldCode::OutOfRange, message)));
         if from > to {
-            return fault("must not be after `to`".into());
+            return fault(("must not be after `to`", "不能晚于 `to`").into());
         }
         if to.since(from).is_ok_and(|span| span.get_days() >= LONGEST_RANGE) {
-            return fault(format!("must be less than {LONGEST_RANGE} days before `to`"));
+            return fault(
+                (
+                    format!("must be less than {LONGEST_RANGE} days before `to`"),
+                    format!("距 `to` 须少于 {LONGEST_RANGE} 天"),
+                )
+                    .into(),
+            );
         }
         Ok(Self { names: names.unwrap_or_else(|| FigureName::ALL.to_vec()), from, to, grouping })
     }
@@ -292,7 +298,9 @@ impl FigureQuery {
 /// `invalid_format` for another text.
 pub fn parse_day(text: &str) -> Result<Date, Fault> {
     let day = text.parse::<Date>().ok().filter(|day| day.to_string() == text);
-    day.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a day such as 2026-01-31"))
+    day.ok_or_else(|| {
+        Fault::new(FieldCode::InvalidFormat, ("must be a day such as 2026-01-31", "须为日期，例如 2026-01-31"))
+    })
 }
 
 /// Returns figures by name, period and key. Periods without any are left out.

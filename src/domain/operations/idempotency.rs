@@ -271,7 +271,8 @@ struct Row {
 impl Row {
     fn response_for(self, claim: &Claim) -> Result<StoredResponse> {
         if self.response.body.is_empty() {
-            return Err(Error::new(Code::NotFound).detail("The resource that this request created has been deleted."));
+            return Err(Error::new(Code::NotFound)
+                .detail(("The resource that this request created has been deleted.", "此请求创建的内容已被删除。")));
         }
         if self.request_sha256 != claim.request_sha256 {
             return Err(Code::IdempotencyKeyReused.into());

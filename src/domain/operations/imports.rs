@@ -147,7 +147,7 @@ impl ImportReport {
             "The import stopped after {MAX_FAULTS} faults. Is this the right kind of file? {}",
             first.collect::<Vec<_>>().join("; ")
         );
-        Err(Error::new(Code::ChecksFailed).detail(detail))
+        Err(Error::new(Code::ChecksFailed).english_detail(detail))
     }
 }
 
@@ -232,7 +232,7 @@ fn require_source_name(source: &str) -> Result<()> {
         return Ok(());
     }
     let detail = "The name of the source must have 1 to 32 lower-case letters, digits, hyphens and underscores.";
-    Err(Error::new(Code::InvalidRequest).detail(detail))
+    Err(Error::new(Code::InvalidRequest).english_detail(detail))
 }
 
 fn write(core: &Core, source: &str, rows: Vec<ImportRow>, report: &mut ImportReport) -> Result<()> {

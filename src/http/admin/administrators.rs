@@ -126,7 +126,7 @@ impl Parameter for Role {
         let name = text(value)?;
         Self::named(name.trim()).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            Fault::new(FieldCode::UnknownValue, format!("must be one of {names}"))
+            Fault::new(FieldCode::UnknownValue, (format!("must be one of {names}"), format!("须为其中之一：{names}")))
         })
     }
 

@@ -103,7 +103,10 @@ impl Parameter for Actor {
         if is_kind || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind)) {
             return Ok(Self(actor));
         }
-        let message = "must be `admin:NAME`, `key:LABEL`, `cli` or `unknown`";
+        let message = (
+            "must be `admin:NAME`, `key:LABEL`, `cli` or `unknown`",
+            "须为 `admin:NAME`、`key:LABEL`、`cli` 或 `unknown`",
+        );
         Err(Fault::new(FieldCode::InvalidFormat, message))
     }
 

@@ -110,7 +110,10 @@ pub async fn list(context: RequestContext, params: CodeMessagesParams) -> Result
     let CodeMessagesParams { phone_number, email, user_id } = params;
     let mut addresses: Vec<_> = phone_number.map(Address::Phone).into_iter().chain(email.map(Address::Email)).collect();
     if addresses.is_empty() && user_id.is_none() {
-        return Err(Error::field("phoneNumber", Fault::new(FieldCode::Required, "or `email` or `userId` is required")));
+        return Err(Error::field(
+            "phoneNumber",
+            Fault::new(FieldCode::Required, ("or `email` or `userId` is required", "须填写本项、`email` 或 `userId`")),
+        ));
     }
     let subject = context.app.core.store.read(|tx| match (user_id, addresses.first()) {
         (Some(id), _) => users::find_in(tx, id).map(Some),

@@ -157,8 +157,12 @@ pub fn name_subject(context: &RequestContext, id: i64) -> Result<()> {
 impl Parameter for FeedbackState {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?;
-        Self::from_name(name.trim())
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be open, in_progress or closed"))
+        Self::from_name(name.trim()).ok_or_else(|| {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be open, in_progress or closed", "须为 open、in_progress 或 closed"),
+            )
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {

@@ -93,8 +93,12 @@ impl Parameter for FigureNames {
         let written = text(value)?;
         let names = written.split(',').map(|name| FigureName::from_name(name.trim())).collect::<Option<Vec<_>>>();
         let all = || FigureName::ALL.map(FigureName::name).join(", ");
-        let mut names =
-            names.ok_or_else(|| Fault::new(FieldCode::UnknownValue, format!("must be names of these: {}", all())))?;
+        let mut names = names.ok_or_else(|| {
+            Fault::new(
+                FieldCode::UnknownValue,
+                (format!("must be names of these: {}", all()), format!("须为其中的名称：{}", all())),
+            )
+        })?;
         names.sort_unstable();
         names.dedup();
         Ok(Self(names))

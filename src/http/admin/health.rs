@@ -356,8 +356,11 @@ pub async fn test_alerts(context: RequestContext, _: Nothing) -> Result<Json<Ale
 }
 
 /// Converts the error of an installation without channels, which is no fault of the server.
-fn without_channels(error: Error) -> Error {
-    if error.code == Code::Configuration { Error::new(Code::NotConfigured).detail(error.detail.clone()) } else { error }
+fn without_channels(mut error: Error) -> Error {
+    if error.code == Code::Configuration {
+        error.code = Code::NotConfigured;
+    }
+    error
 }
 
 pub async fn back_up(context: RequestContext, _: Nothing) -> Result<Accepted<JobStarted>> {

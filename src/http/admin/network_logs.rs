@@ -387,13 +387,13 @@ pub struct LoggedStatus(u16);
 
 impl Parameter for LoggedStatus {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let fault = |code| Fault::new(code, "must be a status from 100 to 599");
+        let fault = |code| Fault::new(code, ("must be a status from 100 to 599", "须为 100 到 599 的状态码"));
         let status = text(value)?.trim().parse().map_err(|_| fault(FieldCode::InvalidFormat))?;
         if (100..600).contains(&status) { Ok(Self(status)) } else { Err(fault(FieldCode::OutOfRange)) }
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[1-5][0-9]{2}$", "minimum": 100, "maximum": 599, "example": 404 })
+        json!({ "type": "integer", "minimum": 100, "maximum": 599, "example": 404 })
     }
 }
 
@@ -413,9 +413,9 @@ impl Parameter for LoggedRequestId {
 impl Parameter for ClientIp {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let address = text(value)?.trim().parse::<IpAddr>();
-        address
-            .map(|address| Self(address.to_canonical()))
-            .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an IPv4 or IPv6 address"))
+        address.map(|address| Self(address.to_canonical())).map_err(|_| {
+            Fault::new(FieldCode::InvalidFormat, ("must be an IPv4 or IPv6 address", "须为 IPv4 或 IPv6 地址"))
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {

@@ -113,12 +113,13 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
             Ok(Audience::Users(users))
         }
         (AudienceName::All, false) => {
-            let message = "must be left out for a notification to all";
+            let message = ("must be left out for a notification to all", "发给所有人时不填");
             Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, message)))
         }
-        (AudienceName::Users, true) => {
-            Err(Error::field("userIds", Fault::new(FieldCode::Required, "is required for `users`")))
-        }
+        (AudienceName::Users, true) => Err(Error::field(
+            "userIds",
+            Fault::new(FieldCode::Required, ("is required for `users`", "发给 `users` 时必填")),
+        )),
     }
 }
 

@@ -216,7 +216,10 @@ pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<J
 fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderState>)) -> Result<Option<OrderState>> {
     match (state, status) {
         (Some(state), Some(status)) if state != status => {
-            let detail = "`status` is another name of `state`, and was given with another value.";
+            let detail = (
+                "`status` is another name of `state`, and was given with another value.",
+                "`status` 与 `state` 相同，但两者的值不同。",
+            );
             Err(Error::new(Code::ConflictingParameter).detail(detail))
         }
         _ => Ok(state.or(status)),

@@ -183,7 +183,7 @@ impl Parameter for ChangedProductId {
 
 impl Parameter for Asset {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let fault = || Fault::new(FieldCode::UnknownValue, "must be `coin` or `point`");
+        let fault = || Fault::new(FieldCode::UnknownValue, ("must be `coin` or `point`", "须为 `coin` 或 `point`"));
         Self::from_name(text(value)?.trim()).ok_or_else(fault)
     }
 
@@ -201,7 +201,7 @@ impl Parameter for Quantity {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_QUANTITY, "example": 60 })
+        json!({ "type": "integer", "minimum": 1, "maximum": LARGEST_QUANTITY, "example": 60 })
     }
 }
 
@@ -214,7 +214,7 @@ impl Parameter for BonusQuantity {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 0, "maximum": LARGEST_QUANTITY, "example": 6 })
+        json!({ "type": "integer", "minimum": 0, "maximum": LARGEST_QUANTITY, "example": 6 })
     }
 }
 

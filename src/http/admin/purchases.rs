@@ -286,7 +286,10 @@ impl Parameter for PurchaseNumber {
         if !number.is_empty() && number.bytes().all(is_allowed) {
             return Ok(Self(number));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits, `.`, `-` and `_`"))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be letters, digits, `.`, `-` and `_`", "只能包含字母、数字、`.`、`-` 和 `_`"),
+        ))
     }
 
     fn schema(_: &LimitsConfig) -> Value {

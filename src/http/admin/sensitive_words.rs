@@ -185,7 +185,10 @@ pub struct Tag(String);
 impl Parameter for Tag {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let [tag] = &words::parse_tags(&text(value)?)?[..] else {
-            return Err(Fault::new(FieldCode::InvalidFormat, "must be one word without blanks"));
+            return Err(Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be one word without blanks", "须为一个不含空格的词"),
+            ));
         };
         Ok(Self(tag.clone()))
     }
@@ -279,7 +282,10 @@ pub async fn import(context: RequestContext, import: ImportWordsParams) -> Resul
         };
         let (found, skipped) = words::parse(lines.as_bytes(), &options, |_| {});
         if found.is_empty() {
-            return Err(Error::field("lines", Fault::new(FieldCode::InvalidFormat, "must contain a valid word")));
+            return Err(Error::field(
+                "lines",
+                Fault::new(FieldCode::InvalidFormat, ("must contain a valid word", "须至少有一个有效的词")),
+            ));
         }
         let choice = WordChoice { skip_warned, dry_run };
         Ok((word_list::import_advised(&app.moderation, found, choice, |_| {})?, skipped))

@@ -60,8 +60,10 @@ pub struct AdminLoggedOut {
 /// Rejects API keys: they have no session and stay valid until revoked, so success would mislead.
 pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLoggedOut>> {
     if let Identity::Key { .. } = context.admin()? {
-        return Err(Error::new(Code::Forbidden)
-            .detail("API keys have no session. Revoke the key on the server with `yarrow admin key revoke`."));
+        return Err(Error::new(Code::Forbidden).detail((
+            "API keys have no session. Revoke the key on the server with `yarrow admin key revoke`.",
+            "API 密钥没有会话。请在服务器上用 `yarrow admin key revoke` 吊销。",
+        )));
     }
     if let Some(token) = &context.token {
         context.committed(admins::sign_out(&context.app.core, token)).await?;

@@ -78,7 +78,9 @@ impl Parameter for UserSelector {
         text(value)?;
         PhoneNumber::read(value, rules).map(Self::Phone).or_else(|_| {
             let id = UserId::read(value, rules);
-            id.map(Self::Id).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a user id or a phone number"))
+            id.map(Self::Id).map_err(|_| {
+                Fault::new(FieldCode::InvalidFormat, ("must be a user id or a phone number", "须为用户 ID 或手机号"))
+            })
         })
     }
 
@@ -234,11 +236,19 @@ fn everybody(
     everybody.extend(phone_numbers.into_iter().map(UserSelector::Phone));
     let most = rules.config.limits.batch as usize;
     if everybody.is_empty() {
-        return Err(Error::field("userIds", Fault::new(FieldCode::Required, "or `phoneNumbers` is required")));
+        return Err(Error::field(
+            "userIds",
+            Fault::new(FieldCode::Required, ("or `phoneNumbers` is required", "须填写本项或 `phoneNumbers`")),
+        ));
     }
     if everybody.len() > most {
-        let fault =
-            Fault::new(FieldCode::TooMany, format!("and the other lists together must have at most {most} items"));
+        let fault = Fault::new(
+            FieldCode::TooMany,
+            (
+                format!("and the other lists together must have at most {most} items"),
+                format!("与其他列表合计最多 {most} 项"),
+            ),
+        );
         return Err(Error::field("userIds", fault));
     }
     Ok(everybody)

@@ -422,8 +422,9 @@ fn subject(context: &RequestContext, user: UserId) -> UserId {
 impl Parameter for UserState {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = text(value)?;
-        Self::from_name(name.trim())
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `active` or `suspended`"))
+        Self::from_name(name.trim()).ok_or_else(|| {
+            Fault::new(FieldCode::UnknownValue, ("must be `active` or `suspended`", "须为 `active` 或 `suspended`"))
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {
@@ -433,8 +434,12 @@ impl Parameter for UserState {
 
 impl Parameter for SuspensionScope {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?)
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `account`, `nickname` or `review`"))
+        Self::from_name(&text(value)?).ok_or_else(|| {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be `account`, `nickname` or `review`", "须为 `account`、`nickname` 或 `review`"),
+            )
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {

@@ -265,7 +265,7 @@ impl Parameter for Days {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 30 })
+        json!({ "type": "integer", "minimum": 1, "maximum": 36_500, "example": 30 })
     }
 }
 
@@ -278,6 +278,6 @@ impl Parameter for Threshold {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": u32::MAX, "example": 3 })
+        json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX, "example": 3 })
     }
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Code, Error, Result, Sentence},
     http::held_bytes::HeldBytes,
     types::PageRequest,
 };
@@ -63,7 +63,9 @@ pub fn numbered<T>(read: impl Fn(&App, PageRequest) -> Result<Vec<T>> + Send + '
 /// `invalid_parameters` with the first fault.
 pub fn require_valid(faults: &[(String, String)]) -> Result<()> {
     match faults.first() {
-        Some((field, fault)) => Err(Error::new(Code::InvalidParameters).detail(format!("{field}: {fault}"))),
+        Some((field, fault)) => {
+            Err(Error::new(Code::InvalidParameters).detail(Sentence::for_reader(format!("{field}: {fault}"))))
+        }
         None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use super::{
         forms::ProofField,
         layout,
         lists::Rows,
-        texts::{self, Language, Text, Tone},
+        texts::{Language, Text, Tone},
     },
 };
 use crate::{
@@ -142,7 +142,7 @@ impl ConsoleRequest {
         let mut input = |name: &str| {
             let parsed = self.query.find(name).map(TimeInput::parse).transpose();
             parsed.unwrap_or_else(|fault| {
-                faults.push((name.to_owned(), texts::fault(language, fault.code, &fault.message)));
+                faults.push((name.to_owned(), fault.message.in_locale(language.locale()).to_owned()));
                 None
             })
         };
@@ -221,7 +221,7 @@ impl ConsoleRequest {
     pub fn required_text(&self, field: &'static str, max_length: usize) -> Result<String> {
         let text = clean(self.form.get(field), max_length).map_err(|fault| Error::field(field, fault))?;
         if text.is_empty() {
-            return Err(Error::field(field, Fault::new(FieldCode::Required, "is required")));
+            return Err(Error::field(field, Fault::new(FieldCode::Required, ("is required", "不能为空"))));
         }
         Ok(text)
     }
@@ -277,12 +277,12 @@ impl ConsoleRequest {
     /// Returns the message of a fault in one field.
     pub fn fault_of(&self, error: &Error, field: &str) -> Option<String> {
         let fault = error.fields.iter().find(|fault| fault.field == field)?;
-        Some(texts::fault(self.language(), fault.code, &fault.message))
+        Some(fault.message.in_locale(self.language().locale()).to_owned())
     }
 
     /// Returns the faults by field.
     pub fn faults_of(&self, error: &Error) -> Vec<(String, String)> {
-        let message = |fault: &FieldError| texts::fault(self.language(), fault.code, &fault.message);
+        let message = |fault: &FieldError| fault.message.in_locale(self.language().locale()).to_owned();
         error.fields.iter().map(|fault| (fault.field.clone(), message(fault))).collect()
     }
 
@@ -323,11 +323,10 @@ pub fn is_page_address(address: &str) -> bool {
 
 /// Returns the message of an error in the language of the page, with the faults of its fields.
 pub fn message_of(error: &Error, language: Language) -> String {
-    let is_specific = error.detail != error.code.meaning();
+    let is_english_only = error.chinese_detail.is_none() && error.detail != error.code.meaning();
     let general = match language {
-        Language::Chinese if is_specific => format!("{}（{}）", error.code.chinese(), error.detail),
-        Language::Chinese => error.code.chinese().to_owned(),
-        Language::English => error.detail.to_string(),
+        Language::Chinese if is_english_only => format!("{}（{}）", error.code.chinese(), error.detail),
+        language => error.detail_in(language.locale()).to_owned(),
     };
     if error.fields.is_empty() {
         return general;
@@ -335,7 +334,7 @@ pub fn message_of(error: &Error, language: Language) -> String {
     let faults: Vec<_> = error
         .fields
         .iter()
-        .map(|fault| format!("{} {}", fault.field, texts::fault(language, fault.code, &fault.message)))
+        .map(|fault| format!("{} {}", fault.field, fault.message.in_locale(language.locale())))
         .collect();
     faults.join("; ")
 }

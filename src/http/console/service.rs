@@ -23,7 +23,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         endpoint_service::{log_failure, panic_as_error, path_parameters, run_audited},
-        precompressed::accepted_coding,
+        precompressed::coding_of_new_content,
         reply::problem,
         request_context::RequestContext,
         request_meta::{Caller, IdempotencyHeader, RequestMeta, audit_event},
@@ -42,11 +42,11 @@ pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Requ
         return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
     };
     let _ = meta.console.set(BASE);
-    let is_compressed = accepted_coding(request.headers()).is_some();
+    let coding = coding_of_new_content(request.headers());
     let outcome = AssertUnwindSafe(run(&state, &route, &meta, request)).catch_unwind().await;
     let mut response = panic_as_error(outcome).unwrap_or_else(|error| problem(&error, &meta));
     protect(&mut response);
-    let limited = unread_responses::limit(&state, &meta, is_compressed, response).await;
+    let limited = unread_responses::limit(&state, &meta, coding, response).await;
     limited.unwrap_or_else(|error| problem(&error, &meta))
 }
 
@@ -178,7 +178,10 @@ fn require_own_form(console: &ConsoleRequest) -> Result<()> {
     if session::is_own_form(&console.context.app.core.keys, session, console.form.get("csrf")) {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden).detail("The form does not belong to this session. Load the page again."))
+    Err(Error::new(Code::Forbidden).detail((
+        "The form does not belong to this session. Load the page again.",
+        "表单不属于当前会话，请重新加载页面。",
+    )))
 }
 
 /// Responds without a session: a page that reloads itself for links of other sites, 401 for scripts, the sign-in page

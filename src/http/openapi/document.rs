@@ -13,7 +13,7 @@ use crate::http::{
     body::FORM,
     endpoint::{Area, Endpoint},
     guard::Access,
-    params::{BodyShape, Location, ParameterDescription},
+    params::{BodyShape, DocumentAudience, Location, ParameterDescription},
     reply::{Problem, response_codes, status},
 };
 use crate::{
@@ -25,9 +25,10 @@ use crate::{
 /// Returns the document as JSON text, without blanks: it is large, and machines read it.
 pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     let components = components(endpoints);
+    let areas = Area::ALL.into_iter().filter(|area| endpoints.iter().any(|endpoint| endpoint.area == *area));
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints {
-        let operation = operation(endpoint, &config.limits, &components);
+        let operation = operation(endpoint, endpoints, &config.limits, &components);
         paths.entry(endpoint.path).or_default().insert(endpoint.method.as_str().to_lowercase(), operation);
     }
     let server = config.server.public_url.as_deref().unwrap_or("/");
@@ -40,7 +41,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": [{ "url": server }],
-        "tags": Area::ALL.map(|area| json!({ "name": area.name(), "description": area.description() })),
+        "tags": areas.map(|area| json!({ "name": area.name(), "description": area.description() })).collect::<Vec<_>>(),
         "paths": paths,
         "components": {
             "schemas": components,
@@ -52,6 +53,14 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     document.to_string()
 }
 
+/// Returns the endpoints that a reader needs. Authors of apps need none of administrators and payment providers.
+pub fn select(mut endpoints: Vec<Endpoint>, audience: DocumentAudience) -> Vec<Endpoint> {
+    if audience == DocumentAudience::App {
+        endpoints.retain(Endpoint::is_for_apps);
+    }
+    endpoints
+}
+
 fn description() -> String {
     let row = |code: Code| format!("| `{}` | {} | {} |\n", code.name(), status(code).as_u16(), code.meaning());
     let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
@@ -59,7 +68,7 @@ fn description() -> String {
         "The backend of an I Ching app.\n\n\
          Parameters that are not in the path may come in the query string, in a form (also multipart) or in a JSON body, \
          whatever this document shows. Numbers may come as strings and ids as numbers. Bodies may be compressed with \
-         gzip. Every response carries `X-Request-Id`, and `Cache-Control: no-store` where nothing else is described. Times are RFC 3339, UTC, with \
+         gzip. Every response carries `X-Request-Id`, and `Cache-Control: no-store` where nothing else is described. Problems carry `Content-Language`. Times are RFC 3339, UTC, with \
          milliseconds.\n\n\
          Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
          | code | status | meaning |\n|---|---|---|\n{}\n\
@@ -79,12 +88,18 @@ pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String,
     members.collect()
 }
 
-fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String, Value>) -> Value {
+fn operation(
+    endpoint: &Endpoint,
+    endpoints: &[Endpoint],
+    limits: &LimitsConfig,
+    components: &Map<String, Value>,
+) -> Value {
+    let successor = endpoints.iter().find(|other| Some(other.operation) == endpoint.successor);
     let mut operation = json!({
-        "operationId": operation_id(endpoint),
+        "operationId": endpoint.operation,
         "tags": [endpoint.area.name()],
         "summary": endpoint.summary,
-        "description": access_description(endpoint.access),
+        "description": description_of(endpoint, successor),
         "security": security(endpoint.access),
         "responses": responses(endpoint, components),
     });
@@ -99,6 +114,9 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
     if let Some((pattern, example)) = endpoint.last_event_id {
         parameters.push(last_event_id(pattern, example));
     }
+    if endpoint.successor.is_some() {
+        operation["deprecated"] = true.into();
+    }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
@@ -108,9 +126,15 @@ fn operation(endpoint: &Endpoint, limits: &LimitsConfig, components: &Map<String
     operation
 }
 
-fn access_description(access: Access) -> String {
-    let roles = access.right().map(Right::roles);
-    [Some(access.description()), roles].into_iter().flatten().collect::<Vec<_>>().join(" ")
+/// Describes the use of an endpoint, what replaces it, and who may call it.
+fn description_of(endpoint: &Endpoint, successor: Option<&Endpoint>) -> String {
+    let replaced = successor
+        .map(|other| format!("Deprecated: use `{}` (`{} {}`) instead.", other.operation, other.method, other.path));
+    let roles = endpoint.access.right().map(Right::roles);
+    let notes = Some(endpoint.notes).filter(|notes| !notes.is_empty());
+    let access = [Some(endpoint.access.description()), roles].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let parts = [replaced, notes.map(ToOwned::to_owned), Some(access)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 fn security(access: Access) -> Value {
@@ -119,22 +143,6 @@ fn security(access: Access) -> Value {
         access if access.requires_token() => json!([{ "bearer": [] }]),
         _ => json!([{}, { "bearer": [] }]),
     }
-}
-
-/// Derives a name for generated clients from method and path.
-fn operation_id(endpoint: &Endpoint) -> String {
-    let words = endpoint.path.split(['/', '-', '.']).map(|word| word.trim_matches(['{', '}']));
-    let mut id = endpoint.method.as_str().to_lowercase();
-    for word in words.filter(|word| !word.is_empty()) {
-        let (first, rest) = word.split_at(1);
-        id.push_str(&first.to_uppercase());
-        id.push_str(rest);
-    }
-    // The path with a trailing slash is an endpoint of its own.
-    if endpoint.path.ends_with('/') {
-        id.push_str("Index");
-    }
-    id
 }
 
 fn parameter_of(parameter: &ParameterDescription, limits: &LimitsConfig) -> Value {
@@ -229,14 +237,15 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
 fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
     let shows_limits = endpoint.budget.is_some() || status == StatusCode::TOO_MANY_REQUESTS;
     let limits = if shows_limits { &[Header::RATE_LIMIT, Header::RATE_LIMIT_POLICY][..] } else { &[] };
+    let sunset = if endpoint.successor.is_some() { &[Header::SUNSET, Header::LINK][..] } else { &[] };
     let of_status = match status {
         StatusCode::UNAUTHORIZED => Some(Header::WWW_AUTHENTICATE),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(Header::RETRY_AFTER),
         _ => None,
     };
     let replayed = endpoint.is_idempotent.then_some(Header::REPLAYED);
-    let all =
-        [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed).chain(limits.iter().chain(own).copied());
+    let all = [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed);
+    let all = all.chain(limits.iter().chain(sunset).chain(own).copied());
     object(&mut all.map(|header| (header.name.to_owned(), header.reference()))).into()
 }
 

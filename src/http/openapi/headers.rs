@@ -46,6 +46,22 @@ impl Header {
             "\"interpretations\";q=600;w=3600",
         )
     };
+    pub const SUNSET: Self = Self {
+        is_required: false,
+        ..Self::new(
+            "Sunset",
+            "The time from which the endpoint may be gone, if the operator has set one.",
+            "Fri, 31 Dec 2027 00:00:00 GMT",
+        )
+    };
+    pub const LINK: Self = Self {
+        is_required: false,
+        ..Self::new(
+            "Link",
+            "The endpoint that replaces this one, with `Sunset`.",
+            "</api/v1/account>; rel=\"successor-version\"",
+        )
+    };
     pub const CONTENT_DISPOSITION: Self =
         Self::new("Content-Disposition", "The suggested file name.", "attachment; filename=\"account.json\"");
     pub const CONTENT_SECURITY_POLICY: Self =
@@ -62,12 +78,14 @@ impl Header {
         )
     };
 
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::REQUEST_ID,
         Self::RETRY_AFTER,
         Self::WWW_AUTHENTICATE,
         Self::CACHE_CONTROL,
         Self::ETAG,
+        Self::SUNSET,
+        Self::LINK,
         Self::RATE_LIMIT,
         Self::RATE_LIMIT_POLICY,
         Self::CONTENT_DISPOSITION,

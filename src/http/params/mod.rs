@@ -31,10 +31,10 @@ pub use raw_value::{half_pair, is_absent, required, text};
 pub use reader::Reader;
 pub use values::{
     AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
-    DeviceName, DivinationData, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData, Label, ListedWord,
-    LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, RatingNote,
-    Reason, RowNumber, SearchText, SessionNote, SessionTitle, Signature, StaffNoteText, TraceId, UserQuery,
-    VerificationCode, page, whole_number,
+    DeviceName, DivinationData, DocumentAudience, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData,
+    Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize,
+    Question, RatingNote, Reason, RowNumber, SearchText, SessionNote, SessionTitle, Signature, StaffNoteText, TraceId,
+    UserQuery, VerificationCode, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.

@@ -17,7 +17,7 @@ use crate::{
 /// A fault of the whole item.
 pub fn object<'json, T: Deserialize<'json>>(
     value: &'json RawValue<'_>,
-    shape: &'static str,
+    shape: (&'static str, &'static str),
 ) -> Result<T, Vec<(&'static str, Fault)>> {
     let written = match value {
         RawValue::Json(raw) if raw.get().starts_with('{') => serde_json::from_str(raw.get()).ok(),

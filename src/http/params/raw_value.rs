@@ -96,23 +96,23 @@ struct Borrowed<'text>(#[serde(borrow)] Cow<'text, str>);
 /// `invalid_type` for other values; `invalid_character` for half of a surrogate pair.
 pub fn text<'value>(value: &'value RawValue<'_>) -> Result<Cow<'value, str>, Fault> {
     if is_literal(value) {
-        return Err(Fault::new(FieldCode::InvalidType, "must be a text or a number"));
+        return Err(Fault::new(FieldCode::InvalidType, ("must be a text or a number", "须为文本或数字")));
     }
     text_of(value).ok_or_else(|| match value {
         // The JSON was well formed, so a string that cannot be read has a surrogate without its partner.
         RawValue::Json(raw) if raw.get().starts_with('"') => half_pair(),
-        _ => Fault::new(FieldCode::InvalidType, "must be a single value"),
+        _ => Fault::new(FieldCode::InvalidType, ("must be a single value", "须为单个值")),
     })
 }
 
 /// Returns the fault of a missing required value.
 pub fn required() -> Fault {
-    Fault::new(FieldCode::Required, "is required")
+    Fault::new(FieldCode::Required, ("is required", "不能为空"))
 }
 
 /// Returns the fault of a text that is not valid Unicode.
 pub fn half_pair() -> Fault {
-    Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")
+    Fault::new(FieldCode::InvalidCharacter, ("has half of a surrogate pair", "含有半个代理对字符"))
 }
 
 #[cfg(test)]

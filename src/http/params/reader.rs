@@ -99,7 +99,10 @@ impl<'request> Reader<'request> {
             return;
         }
         let is_missing = |name: &str| is_declared(name) && !is_user(name) && !sent().any(|other| other == name);
-        let message = "holds parameters as JSON. Send them as fields of their own, or all of them as a JSON body";
+        let message = (
+            "holds parameters as JSON. Send them as fields of their own, or all of them as a JSON body",
+            "是含有参数的 JSON。请作为各自的字段发送，或全部作为 JSON 请求体发送",
+        );
         let hidden = |pair: &&Pair<'request>| {
             matches!(pair.1, RawValue::Text(_))
                 && wrapper(pair).is_some_and(|members| members.iter().any(|(member, _)| is_missing(member)))
@@ -117,7 +120,8 @@ impl<'request> Reader<'request> {
     pub fn parse<P: Parameters>(mut self) -> Result<P> {
         let parameters = P::read(&mut Fields::Read(&mut self));
         if let Some(name) = self.conflict {
-            let detail = format!("`{name}` was given twice with different values.");
+            let detail =
+                (format!("`{name}` was given twice with different values."), format!("`{name}` 出现了两个不同的值。"));
             return Err(Error::new(Code::ConflictingParameter).detail(detail));
         }
         if let Some(failure) = self.failure {
@@ -157,8 +161,13 @@ impl<'request> Reader<'request> {
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
         for foreign in T::FOREIGN_NAMES {
             if *foreign != name && self.is_sent(foreign) {
-                let fault =
-                    Fault::new(FieldCode::NotAllowed, format!("is not a parameter of this list, but `{name}` is"));
+                let fault = Fault::new(
+                    FieldCode::NotAllowed,
+                    (
+                        format!("is not a parameter of this list, but `{name}` is"),
+                        format!("不是此列表的参数，应为 `{name}`"),
+                    ),
+                );
                 self.errors.push(fault.in_field(foreign));
             }
         }
@@ -200,7 +209,10 @@ impl<'request> Reader<'request> {
         let headers = request_tokens(self.rules.headers, &self.rules.config.auth);
         let chosen = match (parameter, &headers[..]) {
             (None, []) if is_in_query => {
-                let message = "is ignored in the query string. Send it in the body or a header";
+                let message = (
+                    "is ignored in the query string. Send it in the body or a header",
+                    "在查询字符串中无效，请放在请求体或请求头中",
+                );
                 self.errors.push(Fault::new(FieldCode::NotAllowed, message).in_field(name));
                 return None;
             }
@@ -230,7 +242,9 @@ impl<'request> Reader<'request> {
     /// Rejects a field that only the server may set.
     pub fn reject(&mut self, name: &'static str) {
         if self.is_sent(name) {
-            self.errors.push(Fault::new(FieldCode::NotAllowed, "cannot be set by clients").in_field(name));
+            self.errors.push(
+                Fault::new(FieldCode::NotAllowed, ("cannot be set by clients", "不能由客户端设置")).in_field(name),
+            );
         }
     }
 
@@ -241,7 +255,8 @@ impl<'request> Reader<'request> {
     /// Rejects every field.
     pub fn reject_all(&mut self) {
         for (name, _) in self.query.iter().chain(&self.body) {
-            self.errors.push(Fault::new(FieldCode::NotAllowed, "is not accepted here").in_field(name));
+            self.errors
+                .push(Fault::new(FieldCode::NotAllowed, ("is not accepted here", "此处不接受此参数")).in_field(name));
         }
     }
 
@@ -259,7 +274,10 @@ impl<'request> Reader<'request> {
     /// reported as `name[index]`.
     pub fn list<T: Parameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
         if T::MAY_CONTAIN_BLANKS && self.is_separated_by_blanks(name) {
-            let message = "has blanks. Separate the items with commas, or send a JSON array";
+            let message = (
+                "has blanks. Separate the items with commas, or send a JSON array",
+                "含有空格。请用逗号分隔，或发送 JSON 数组",
+            );
             self.errors.push(Fault::new(FieldCode::InvalidFormat, message).in_field(name));
             return None;
         }
@@ -317,7 +335,8 @@ impl<'request> Reader<'request> {
         };
         let most = self.rules.limits().batch as usize;
         if items.len() > most {
-            let fault = Fault::new(FieldCode::TooMany, format!("must have at most {most} items"));
+            let fault =
+                Fault::new(FieldCode::TooMany, (format!("must have at most {most} items"), format!("最多 {most} 项")));
             self.errors.push(fault.in_field(name));
             return None;
         }

@@ -16,7 +16,7 @@ pub use texts::{
     NotificationText, NotificationTitle, Question, RatingNote, Reason, SearchText, SessionNote, SessionTitle,
     Signature, StaffNoteText, UserQuery,
 };
-pub use words::AudienceName;
+pub use words::{AudienceName, DocumentAudience};
 
 use super::{
     Parameter, Rules,
@@ -33,11 +33,11 @@ use crate::{
 impl Parameter for UserId {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let id = text(value)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(UserId).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a user id"))
+        id.map(UserId).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, ("must be a user id", "须为用户 ID")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "10001" })
+        json!({ "type": "string", "pattern": "^[0-9]{1,18}$", "example": "10001" })
     }
 }
 
@@ -47,11 +47,12 @@ pub struct RowNumber(pub i64);
 impl Parameter for RowNumber {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let id = text(value)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a number from 1"))
+        id.map(Self)
+            .ok_or_else(|| Fault::new(FieldCode::InvalidFormat, ("must be a number from 1", "须为从 1 起的数字")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
+        json!({ "type": "string", "pattern": "^[1-9][0-9]{0,17}$", "example": "42" })
     }
 }
 
@@ -67,7 +68,7 @@ impl Parameter for PhoneNumber {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "example": "13800138000" })
+        json!({ "type": "string", "example": "13800138000" })
     }
 }
 
@@ -92,10 +93,13 @@ where
     let text = text(value)?;
     let text = plain_number(text.trim());
     match text.parse() {
-        _ if !is_whole_number(&text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
+        _ if !is_whole_number(&text) => Err(Fault::new(FieldCode::InvalidType, ("must be a whole number", "须为整数"))),
         Ok(number) if bounds.contains(&number) => Ok(number),
         _ => {
-            let message = format!("must be from {} to {}", bounds.start(), bounds.end());
+            let message = (
+                format!("must be from {} to {}", bounds.start(), bounds.end()),
+                format!("须在 {} 到 {} 之间", bounds.start(), bounds.end()),
+            );
             Err(Fault::new(FieldCode::OutOfRange, message))
         }
     }
@@ -115,7 +119,7 @@ impl Parameter for u32 {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 0, "maximum": u32::MAX, "example": 1 })
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, "example": 1 })
     }
 }
 
@@ -158,7 +162,7 @@ impl Parameter for PageNumber {
 
     fn schema(limits: &LimitsConfig) -> Value {
         let first = limits.first_page;
-        json!({ "type": ["integer", "string"], "minimum": first, "maximum": u32::MAX, "default": first, "example": first })
+        json!({ "type": "integer", "minimum": first, "maximum": u32::MAX, "default": first, "example": first })
     }
 }
 
@@ -173,7 +177,7 @@ impl Parameter for PageSize {
     }
 
     fn schema(limits: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": limits.page_size_max, "default": limits.page_size, "example": limits.page_size })
+        json!({ "type": "integer", "minimum": 1, "maximum": limits.page_size_max, "default": limits.page_size, "example": limits.page_size })
     }
 }
 
@@ -199,12 +203,12 @@ impl Parameter for Flag {
         match written.trim().to_ascii_lowercase().as_str() {
             "true" | "1" | "on" | "yes" => Ok(Self(true)),
             "false" | "0" | "off" | "no" => Ok(Self(false)),
-            _ => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
+            _ => Err(Fault::new(FieldCode::InvalidType, ("must be true or false", "须为 true 或 false"))),
         }
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["boolean", "string", "integer"], "example": true })
+        json!({ "type": "boolean", "example": true })
     }
 }
 
@@ -217,7 +221,7 @@ impl Parameter for Moment {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "example": "2026-01-02" })
+        json!({ "type": "string", "example": "2026-01-02" })
     }
 }
 
@@ -236,7 +240,7 @@ impl Parameter for DaysToKeep {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 180 })
+        json!({ "type": "integer", "minimum": 1, "maximum": 36_500, "example": 180 })
     }
 }
 
@@ -272,7 +276,10 @@ fn hexadecimal(value: &RawValue<'_>, digits: usize) -> Result<String, Fault> {
     if id.len() == digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         Ok(id)
     } else {
-        Err(Fault::new(FieldCode::InvalidFormat, format!("must be {digits} hexadecimal digits")))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            (format!("must be {digits} hexadecimal digits"), format!("须为 {digits} 位十六进制数字")),
+        ))
     }
 }
 
@@ -283,12 +290,15 @@ impl Parameter for Gender {
             "male" | "1" | "男" | "m" => Ok(Self::Male),
             "female" | "2" | "女" | "f" => Ok(Self::Female),
             "other" | "9" | "其他" => Ok(Self::Other),
-            _ => Err(Fault::new(FieldCode::UnknownValue, "must be unknown, male, female or other")),
+            _ => Err(Fault::new(
+                FieldCode::UnknownValue,
+                ("must be unknown, male, female or other", "须为 unknown、male、female 或 other"),
+            )),
         }
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "example": "female" })
+        json!({ "type": "string", "example": "female" })
     }
 }
 

@@ -185,7 +185,7 @@ fn failed(step: &'static str) -> impl FnOnce(instant_acme::Error) -> Error {
 }
 
 fn acme_error(why: &str) -> Error {
-    Error::new(Code::ProviderFailed).detail(format!("ACME failed: {why}"))
+    Error::new(Code::ProviderFailed).english_detail(format!("ACME failed: {why}"))
 }
 
 /// Returns the authority's reasons for failed validations.

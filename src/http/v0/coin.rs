@@ -284,6 +284,6 @@ impl Parameter for CoinCount {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_ADJUSTMENT, "example": 60 })
+        json!({ "type": "integer", "minimum": 1, "maximum": LARGEST_ADJUSTMENT, "example": 60 })
     }
 }

@@ -89,7 +89,10 @@ parameters! {
 pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<JsonOrStream<Interpretation>> {
     let user = context.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
     if ask.question.is_none() && ask.divination_data.is_none() {
-        return Err(Error::field("question", Fault::new(FieldCode::Required, "or `divinationData` is required")));
+        return Err(Error::field(
+            "question",
+            Fault::new(FieldCode::Required, ("or `divinationData` is required", "须填写本项或 `divinationData`")),
+        ));
     }
     let locale = context.locale();
     let time = ask.moment.into_time();

@@ -217,12 +217,18 @@ fn acting_user(rules: &Rules<'_>, (phone_number, user_id): (Option<PhoneNumber>,
 fn ids(rules: &Rules<'_>, (one, several): (Option<LocalRecordId>, Vec<LocalRecordId>)) -> Result<Vec<String>> {
     let ids: Vec<_> = one.into_iter().chain(several).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
-        let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
+        let fault = Fault::new(
+            FieldCode::Required,
+            ("`localRecordId` or `localRecordIds` is required", "须填写 `localRecordId` 或 `localRecordIds`"),
+        );
         return Err(Error::field("localRecordId", fault));
     }
     let most = rules.config.limits.batch as usize;
     if ids.len() > most {
-        let message = format!("and `localRecordId` together must have at most {most} items");
+        let message = (
+            format!("and `localRecordId` together must have at most {most} items"),
+            format!("与 `localRecordId` 合计最多 {most} 项"),
+        );
         return Err(Error::field("localRecordIds", Fault::new(FieldCode::TooMany, message)));
     }
     Ok(ids)
@@ -341,7 +347,8 @@ struct WrittenRecord<'json> {
 
 impl ObjectParameter for RecordItem {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let written: WrittenRecord<'_> = object(value, "must be an object with a `localRecordId`")?;
+        let shape = ("must be an object with a `localRecordId`", "须为含 `localRecordId` 的对象");
+        let written: WrittenRecord<'_> = object(value, shape)?;
         let mut faults = Vec::new();
         let id = member::<LocalRecordId>(written.local_record_id, rules).and_then(|id| id.ok_or_else(required));
         let id = id.map_err(|fault| faults.push(("localRecordId", fault)));

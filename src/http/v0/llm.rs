@@ -7,7 +7,7 @@ use axum::{
     http::{Response, header},
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use messages::{MaxTokens, Messages, Temperature};
@@ -25,11 +25,14 @@ use crate::{
     http::{
         claims::Claims,
         interpretation_response::acquire_permit,
+        openapi::schemas::reference_to,
         params::{Fields, Flag, Parameters, parameters},
         reply::{JSON, Json, Problem, Reply, ReplyDescription, retry_after_seconds},
         request_context::RequestContext,
         request_meta::RequestMeta,
-        sse::{FinalEvent, SseResponse, SseSender, StartSignal, shutting_down, stream_from_blocking_thread},
+        sse::{
+            FinalEvent, SseResponse, SseSender, StartSignal, event_stream, shutting_down, stream_from_blocking_thread,
+        },
     },
     providers::{
         client::with_cancellation,
@@ -146,10 +149,49 @@ impl Reply for Relayed {
 
     fn describe() -> ReplyDescription {
         let mut document = Json::<ChatCompletion>::describe();
-        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if the call fails midway.";
-        document.contents.push(("text/event-stream", json!({ "description": events })));
+        let events = "chunks of a chat completion without a name, then `[DONE]`; an object with `error` if the call \
+                      fails midway";
+        let data = Map::from_iter([("message".to_owned(), reference_to(CHUNK))]);
+        document.contents.push(("text/event-stream", event_stream(events, &data)));
+        document.schemas.push((CHUNK.to_owned(), chunk_schema()));
         document
     }
+}
+
+/// The schema of a chunk.
+const CHUNK: &str = "ChatCompletionChunk";
+
+/// Returns the schema of the chunks that most providers send. Their own members are passed on.
+fn chunk_schema() -> Value {
+    let text = |example: &str| json!({ "type": "string", "example": example });
+    let delta = json!({
+        "type": "object",
+        "description": "The next piece of the reply.",
+        "properties": { "role": text("assistant"), "content": text("万事起头难"), "reasoning_content": text("屯卦在问什么？") },
+    });
+    json!({
+        "type": "object",
+        "description": "A chunk of a chat completion, as OpenAI's API sends it.",
+        "required": ["id", "object", "created", "model", "choices"],
+        "properties": {
+            "id": text("chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736"),
+            "object": text("chat.completion.chunk"),
+            "created": { "type": "integer", "format": "int64", "example": 1_767_225_600 },
+            "model": text("builtin-1"),
+            "choices": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["index", "delta"],
+                    "properties": {
+                        "index": { "type": "integer", "format": "int32", "example": 0 },
+                        "delta": delta,
+                        "finish_reason": { "type": ["string", "null"], "example": "stop" },
+                    },
+                },
+            },
+        },
+    })
 }
 
 pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChatParams) -> Result<Relayed> {

@@ -179,7 +179,10 @@ async fn settle_by_hand(context: RequestContext, result: PaymentClaimParams) -> 
     let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
     let order = orders::find(&context.app.payments, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
-        return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be the owner of the order")));
+        return Err(Error::field(
+            "userId",
+            Fault::new(FieldCode::UnknownValue, ("must be the owner of the order", "须为订单的所有者")),
+        ));
     }
     reconcile::check_claim(&order, &claim)?;
     context.meta.subject.get_or_init(|| order.user);
@@ -312,11 +315,14 @@ pub struct YuanAmount(pub Fen);
 impl Parameter for YuanAmount {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let amount = without_surplus_zeros(text(value)?.trim()).parse().map(Self);
-        amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, fault.to_string()))
+        amount.map_err(|fault| {
+            let chinese = "须为最多两位小数的金额，例如 6 或 6.00";
+            Fault::new(FieldCode::InvalidFormat, (fault.to_string(), chinese))
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "number"], "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2}0*)?$", "example": "6.00" })
+        json!({ "type": "string", "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2}0*)?$", "example": "6.00" })
     }
 }
 
@@ -339,7 +345,7 @@ impl Parameter for PackageCoins {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,9}$", "minimum": 1, "example": "60" })
+        json!({ "type": "integer", "minimum": 1, "maximum": 999_999_999, "example": 60 })
     }
 }
 
@@ -352,11 +358,11 @@ impl Parameter for OrderNo {
         if number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             Ok(Self(number))
         } else {
-            Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits and `_`"))
+            Err(Fault::new(FieldCode::InvalidFormat, ("must be letters, digits and `_`", "只能包含字母、数字和 `_`")))
         }
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9A-Za-z_]{1,64}$", "example": "202601020123456789012345" })
+        json!({ "type": "string", "pattern": "^[0-9A-Za-z_]{1,64}$", "example": "202601020123456789012345" })
     }
 }

@@ -108,7 +108,10 @@ fn client(
         (Some(Ok(VersionCode(code))), _) => Ok(ClientVersion::Code(code)),
         (None, Some(Ok(version))) => Ok(ClientVersion::Text(version)),
         (None, None) => {
-            let fault = Fault::new(FieldCode::Required, "`clientVersion` or `clientVersionCode` is required");
+            let fault = Fault::new(
+                FieldCode::Required,
+                ("`clientVersion` or `clientVersionCode` is required", "须填写 `clientVersion` 或 `clientVersionCode`"),
+            );
             Err(Error::field("clientVersion", fault))
         }
         (code, version) => {
@@ -137,7 +140,7 @@ impl Parameter for VersionCode {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 0, "maximum": LARGEST_CODE, "example": 231 })
+        json!({ "type": "integer", "minimum": 0, "maximum": LARGEST_CODE, "example": 231 })
     }
 }
 
@@ -151,7 +154,10 @@ impl Parameter for Platform {
         if !name.is_empty() && name.bytes().all(is_plain) {
             return Ok(Self(name));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be a short name, such as android or ios"))
+        Err(Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be a short name, such as android or ios", "须为简短的名称，例如 android 或 ios"),
+        ))
     }
 
     fn schema(_: &LimitsConfig) -> Value {

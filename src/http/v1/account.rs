@@ -186,9 +186,15 @@ fn one_address(_: &Rules<'_>, (email, phone_number): (Option<EmailAddress>, Opti
     match (email, phone_number) {
         (Some(email), None) => Ok(Address::Email(email)),
         (None, Some(phone_number)) => Ok(Address::Phone(phone_number)),
-        (None, None) => Err(Error::field("email", Fault::new(FieldCode::Required, "is required, or `phoneNumber`"))),
+        (None, None) => Err(Error::field(
+            "email",
+            Fault::new(FieldCode::Required, ("is required, or `phoneNumber`", "必填，或填写 `phoneNumber`")),
+        )),
         (Some(_), Some(_)) => {
-            let fault = Fault::new(FieldCode::UnknownValue, "must not be sent together with `email`");
+            let fault = Fault::new(
+                FieldCode::UnknownValue,
+                ("must not be sent together with `email`", "不能与 `email` 同时填写"),
+            );
             Err(Error::field("phoneNumber", fault))
         }
     }

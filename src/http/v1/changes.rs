@@ -133,7 +133,8 @@ fn since(rules: &Rules<'_>, sent: Option<ChangesPosition>) -> Result<Option<Chan
     let user = rules.context.user()?;
     let read = |ChangesPosition(text): ChangesPosition| {
         ChangesCursor::from_text(&rules.context.app.core.keys, user, &text).ok_or_else(|| {
-            let message = "must be a `cursor` that this endpoint returned to this user";
+            let message =
+                ("must be a `cursor` that this endpoint returned to this user", "须为此接口返回给该用户的 `cursor`");
             Error::field("since", Fault::new(FieldCode::InvalidFormat, message))
         })
     };

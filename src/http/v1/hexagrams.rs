@@ -251,6 +251,6 @@ impl Parameter for HexagramNumber {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 64, "example": "3" })
+        json!({ "type": "integer", "minimum": 1, "maximum": 64, "example": 3 })
     }
 }

@@ -8,7 +8,6 @@ use axum::{
 };
 use futures_util::stream::unfold;
 use serde::Serialize;
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
         request_meta::RequestMeta,
-        sse::{FinalEvent, SseResponse, named_event, shutting_down},
+        sse::{EventDescription, FinalEvent, SseResponse, add_event_stream, named_event, shutting_down},
         v1::{changes::BalancesShown, notifications::NotificationResponse},
     },
 };
@@ -47,11 +46,13 @@ impl Reply for InboxStreamReply {
 
     fn describe() -> ReplyDescription {
         let mut document = Json::<InboxStateShown>::describe();
-        let events = "`open` with the present state (`InboxState`), then `notification` (`Notification`) for each new \
-                      notification and `balances` (`Balances`) when they changed. `error` (`Problem`) ends the stream. \
-                      The id of an event is the position after it: send the last one as `Last-Event-ID` to get what \
-                      happened since.";
-        document.contents.push(("text/event-stream", json!({ "description": events })));
+        let events = vec![
+            EventDescription::of::<InboxStateShown>("open"),
+            EventDescription::of::<NotificationResponse>("notification"),
+            EventDescription::of::<BalancesShown>("balances"),
+            EventDescription::of::<SseError<'_>>("error"),
+        ];
+        add_event_stream(&mut document, events);
         document
     }
 }
@@ -102,7 +103,8 @@ fn last_position(context: &RequestContext) -> Result<Option<InboxPosition>> {
     let Some(value) = context.headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
     let parsed = value.to_str().ok().and_then(|text| text.parse().ok()).map(Some);
     parsed.ok_or_else(|| {
-        let fault = Fault::new(FieldCode::InvalidFormat, "must be the id of an event of this stream");
+        let fault =
+            Fault::new(FieldCode::InvalidFormat, ("must be the id of an event of this stream", "须为此流的事件 ID"));
         Error::field("Last-Event-ID", fault)
     })
 }

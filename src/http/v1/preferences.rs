@@ -119,10 +119,12 @@ fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
     for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {
         let outcome = match (NotificationKind::from_name(&name), value.as_bool()) {
-            (None, _) => Err(Fault::new(FieldCode::UnknownValue, "must be a kind of notification")),
-            (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
+            (None, _) => {
+                Err(Fault::new(FieldCode::UnknownValue, ("must be a kind of notification", "须为一种通知类型")))
+            }
+            (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, ("must be true or false", "须为 true 或 false"))),
             (Some(NotificationKind::System), Some(false)) => {
-                Err(Fault::new(FieldCode::Rejected, "system notices cannot be switched off"))
+                Err(Fault::new(FieldCode::Rejected, ("system notices cannot be switched off", "系统通知不能关闭")))
             }
             (Some(kind), Some(is_on)) => {
                 switches.set(kind, is_on);
@@ -149,11 +151,18 @@ impl Switches {
 impl Parameter for RawSwitches {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let JsonData(json) = JsonData::read(value, rules)?;
-        let switches: BTreeMap<_, _> = serde_json::from_str(&json.content())
-            .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an object of kinds, each true or false"))?;
+        let switches: BTreeMap<_, _> = serde_json::from_str(&json.content()).map_err(|_| {
+            Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be an object of kinds, each true or false", "须为对象，每种类型为 true 或 false"),
+            )
+        })?;
         let most = rules.config.limits.batch as usize;
         if switches.len() > most {
-            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} kinds")));
+            return Err(Fault::new(
+                FieldCode::TooMany,
+                (format!("must have at most {most} kinds"), format!("最多 {most} 种类型")),
+            ));
         }
         Ok(Self(switches))
     }
@@ -189,7 +198,8 @@ impl Parameter for Locale {
         let name = text(value)?.trim().to_ascii_lowercase();
         // A regional variant selects its language: `zh-CN`, `en_GB`.
         let language = name.split(['-', '_']).next().unwrap_or_default();
-        Self::from_name(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))
+        Self::from_name(language)
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, ("must be zh or en", "须为 zh 或 en")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {

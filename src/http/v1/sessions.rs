@@ -294,12 +294,21 @@ pub async fn interpret(context: RequestContext, params: InterpretSessionParams) 
 
 /// Returns the casting if method, lines and numbers are consistent.
 fn casting(_: &Rules<'_>, ((method, lines), numbers): ((Method, Vec<CastLine>), Vec<CastNumber>)) -> Result<Casting> {
-    let fault = |field: &str, code, message: &str| Err(Error::field(field, Fault::new(code, message)));
+    let fault =
+        |field, code, message: (&'static str, &'static str)| Err(Error::field(field, Fault::new(code, message)));
     if method != Method::Manual && !lines.is_empty() {
-        return fault("lines", FieldCode::UnknownValue, "are taken with the method `manual` only");
+        return fault(
+            "lines",
+            FieldCode::UnknownValue,
+            ("are taken with the method `manual` only", "仅在起卦方式为 `manual` 时填写"),
+        );
     }
     if method != Method::Numbers && !numbers.is_empty() {
-        return fault("numbers", FieldCode::UnknownValue, "are taken with the method `numbers` only");
+        return fault(
+            "numbers",
+            FieldCode::UnknownValue,
+            ("are taken with the method `numbers` only", "仅在起卦方式为 `numbers` 时填写"),
+        );
     }
     match method {
         Method::ThreeCoins => Ok(Casting::ThreeCoins),
@@ -309,15 +318,23 @@ fn casting(_: &Rules<'_>, ((method, lines), numbers): ((Method, Vec<CastLine>), 
             let lines: Vec<_> = lines.into_iter().map(|CastLine(line)| line).collect();
             match (<[Line; 6]>::try_from(lines.as_slice()), lines.len()) {
                 (Ok(six), _) => Ok(Casting::Manual(Lines::new(six))),
-                (_, 0) => fault("lines", FieldCode::Required, "are required with the method `manual`"),
-                (_, 1..=5) => fault("lines", FieldCode::TooShort, "must be six"),
-                _ => fault("lines", FieldCode::TooMany, "must be six"),
+                (_, 0) => fault(
+                    "lines",
+                    FieldCode::Required,
+                    ("are required with the method `manual`", "起卦方式为 `manual` 时必填"),
+                ),
+                (_, 1..=5) => fault("lines", FieldCode::TooShort, ("must be six", "须为六个")),
+                _ => fault("lines", FieldCode::TooMany, ("must be six", "须为六个")),
             }
         }
         Method::Numbers => match numbers.len() {
-            0 => fault("numbers", FieldCode::Required, "are required with the method `numbers`"),
+            0 => fault(
+                "numbers",
+                FieldCode::Required,
+                ("are required with the method `numbers`", "起卦方式为 `numbers` 时必填"),
+            ),
             1..=3 => Ok(Casting::Numbers(numbers.into_iter().map(|CastNumber(number)| number).collect())),
-            _ => fault("numbers", FieldCode::TooMany, "must be one to three"),
+            _ => fault("numbers", FieldCode::TooMany, ("must be one to three", "须为一到三个")),
         },
     }
 }
@@ -331,7 +348,7 @@ impl Parameter for CastNumber {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": MAX_NUMBER, "example": 38 })
+        json!({ "type": "integer", "minimum": 1, "maximum": MAX_NUMBER, "example": 38 })
     }
 }
 
@@ -343,11 +360,13 @@ impl Parameter for CastLine {
 
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let value = whole_number(value, 6..=9_u8)?;
-        Line::try_from(value).map(Self).map_err(|_| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
+        Line::try_from(value)
+            .map(Self)
+            .map_err(|_| Fault::new(FieldCode::OutOfRange, ("must be 6, 7, 8 or 9", "须为 6、7、8 或 9")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 6, "maximum": 9, "example": 7 })
+        json!({ "type": "integer", "minimum": 6, "maximum": 9, "example": 7 })
     }
 }
 
@@ -360,7 +379,7 @@ impl Parameter for SessionId {
         if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(Self(id));
         }
-        Err(Fault::new(FieldCode::InvalidFormat, "must be 32 hexadecimal digits"))
+        Err(Fault::new(FieldCode::InvalidFormat, ("must be 32 hexadecimal digits", "须为 32 位十六进制数字")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {

@@ -245,7 +245,8 @@ impl Work<'_> {
     fn ensure_in_transaction(&self) -> Result<()> {
         if self.connection.is_autocommit() {
             // SQLite rolled back by itself: disk full, out of memory, I/O error.
-            return Err(Error::new(Code::StorageFailed).detail("The disk failed or is full; nothing was stored."));
+            return Err(Error::new(Code::StorageFailed)
+                .detail(("The disk failed or is full; nothing was stored.", "磁盘故障或已满，没有保存任何内容。")));
         }
         Ok(())
     }

@@ -395,6 +395,6 @@ fn growth_and_revenue_show_figures_of_the_range_in_the_address() {
     let old = shown("growth", &[("from", "2020-01-01"), ("to", "2020-12-31")]);
     assert!(old.contains("2020-12-28") && !old.contains("2020-12-29<"), "weeks begin on Monday: {old}");
     let wrong = shown("growth", &[("from", "2020-13-01")]);
-    assert!(wrong.contains("格式不正确") && wrong.contains("2020-13-01"), "{wrong}");
+    assert!(wrong.contains("须为日期") && wrong.contains("2020-13-01"), "{wrong}");
     shown("growth", &[("from", "2020-02-01"), ("to", "2020-01-01")]);
 }

@@ -163,10 +163,11 @@ impl Document {
 }
 
 /// Headers that need no description.
-const OF_EVERY_MESSAGE: [&str; 8] = [
+const OF_EVERY_MESSAGE: [&str; 9] = [
     "cache-control",
     "connection",
     "content-encoding",
+    "content-language",
     "content-length",
     "content-type",
     "date",
@@ -226,6 +227,11 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// Returns a text or a number as it is written in an address.
+pub fn plain_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
 impl Operation {
@@ -300,7 +306,7 @@ impl Operation {
         let mut path = self.path.clone();
         for parameter in self.parameters.iter().filter(|parameter| parameter.location == ParameterLocation::Path) {
             let value = parameter.value_of(caller);
-            path = path.replace(&format!("{{{}}}", parameter.name), value.as_str().unwrap());
+            path = path.replace(&format!("{{{}}}", parameter.name), &plain_text(&value));
         }
         path
     }

@@ -99,7 +99,8 @@ impl AdmissionQueue {
 
 /// The error for a call that gets no permit.
 pub fn overloaded() -> Error {
-    Error::new(Code::Overloaded).detail("Too many calls of the language model are running.")
+    Error::new(Code::Overloaded)
+        .detail(("Too many calls of the language model are running.", "正在进行的模型调用过多。"))
 }
 
 impl Future for PermitFuture {

@@ -132,7 +132,10 @@ where
             log_warnings(&warnings);
             Ok(record)
         }
-        Ok(None) => Err(Error::new(Code::NotFound).detail("The record of this model call was deleted while it ran.")),
+        Ok(None) => Err(Error::new(Code::NotFound).detail((
+            "The record of this model call was deleted while it ran.",
+            "此次模型调用的记录在运行期间已被删除。",
+        ))),
         Err(error) => {
             calls.retry_queue.push(move |tx| finish(tx).map(drop));
             Err(error.with_trace_id(trace_id))
@@ -172,5 +175,6 @@ fn caller_error(failure: Failure) -> Error {
 }
 
 fn answer_rejected() -> Error {
-    Error::new(Code::ContentRejected).detail("Content moderation rejected the model's answer.")
+    Error::new(Code::ContentRejected)
+        .detail(("Content moderation rejected the model's answer.", "模型的回答未通过内容审核。"))
 }

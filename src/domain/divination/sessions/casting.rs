@@ -65,7 +65,9 @@ impl Casting {
             Self::Manual(lines) => Ok(*lines),
             Self::Time | Self::Numbers(_) => {
                 let derivation = derivation(self.method(), self.numbers(), Some(time));
-                let no_calendar = || Error::field("castAt", Fault::new(FieldCode::OutOfRange, "must be before 2101"));
+                let no_calendar = || {
+                    Error::field("castAt", Fault::new(FieldCode::OutOfRange, ("must be before 2101", "须早于 2101 年")))
+                };
                 derivation.map(|derivation| derivation.cast.lines()).ok_or_else(no_calendar)
             }
         }

@@ -166,5 +166,5 @@ fn write_value(out: &mut dyn Write, value: &Value) -> Result<()> {
 
 fn unwritable(error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).detail("The export could not be written.").caused_by(error)
+    Error::new(code).detail(("The export could not be written.", "无法写入导出文件。")).caused_by(error)
 }

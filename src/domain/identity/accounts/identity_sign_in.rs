@@ -87,7 +87,10 @@ pub fn link_identity(
 ) -> Result<Pending<()>> {
     let core = &providers.core;
     if matches!(proof, IdentityProof::Phone { .. }) {
-        let fault = "must be `apple`, `google` or `wechat`; a phone number is set with /api/v1/account/address";
+        let fault = (
+            "must be `apple`, `google` or `wechat`; a phone number is set with /api/v1/account/address",
+            "须为 `apple`、`google` 或 `wechat`；手机号请用 /api/v1/account/address 设置",
+        );
         return Err(Error::field("provider", Fault::new(FieldCode::UnknownValue, fault)));
     }
     core.store.read(|tx| tokens::require_recent_sign_in_in(tx, &core.config.auth, token.reveal()))?;

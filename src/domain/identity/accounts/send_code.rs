@@ -150,7 +150,8 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         FailureKind::RecipientLimited => Code::TooManyRequests,
         _ => Code::ProviderUnavailable,
     };
-    let error = Error::new(code).detail("The message could not be sent. Try again later.");
+    let error =
+        Error::new(code).detail(("The message could not be sent. Try again later.", "消息发送失败，请稍后再试。"));
     Err(error.retry_after(failure.retry_after).caused_by(failure))
 }
 

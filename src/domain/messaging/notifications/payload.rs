@@ -40,8 +40,12 @@ impl Payload {
         let payload: Self = serde_json::from_str(json).map_err(|_| {
             Fault::new(
                 FieldCode::InvalidFormat,
-                "must be {\"type\":\"none\"}, {\"type\":\"open_route\",\"route\":…,\"params\":{…}} or \
-                 {\"type\":\"open_url\",\"url\":…}",
+                (
+                    "must be {\"type\":\"none\"}, {\"type\":\"open_route\",\"route\":…,\"params\":{…}} or \
+                     {\"type\":\"open_url\",\"url\":…}",
+                    "须为 {\"type\":\"none\"}、{\"type\":\"open_route\",\"route\":…,\"params\":{…}} 或 \
+                     {\"type\":\"open_url\",\"url\":…}",
+                ),
             )
         })?;
         match payload {
@@ -64,35 +68,50 @@ impl Payload {
 
 fn check_route(route: &str, params: &Map<String, Value>) -> Result<(), Fault> {
     if route.chars().count() > ROUTE {
-        return Err(Fault::new(FieldCode::TooLong, format!("the route must be at most {ROUTE} characters long")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("the route must be at most {ROUTE} characters long"), format!("route 最多 {ROUTE} 个字")),
+        ));
     }
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || "/_-.:".contains(character);
     if route.is_empty() || !route.chars().all(is_allowed) {
-        let message = "the route must be the name of a page of the app: letters, digits and / _ - . :";
+        let message = (
+            "the route must be the name of a page of the app: letters, digits and / _ - . :",
+            "route 须为应用页面的名称：字母、数字和 / _ - . :",
+        );
         return Err(Fault::new(FieldCode::InvalidFormat, message));
     }
     if Value::Object(params.clone()).to_string().len() > PARAMS {
-        return Err(Fault::new(FieldCode::TooLong, format!("the params must be at most {PARAMS} bytes of JSON")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("the params must be at most {PARAMS} bytes of JSON"), format!("params 最多 {PARAMS} 字节 JSON")),
+        ));
     }
     Ok(())
 }
 
 /// Accepts only HTTPS URLs to an allowed host, without user, password or port.
 fn check_address(text: &str, allowed_hosts: &[HostPattern]) -> Result<Url, Fault> {
-    let rejected = |why: &str| Fault::new(FieldCode::Rejected, format!("the url {why}"));
+    let rejected = |message: (&'static str, &'static str)| Fault::new(FieldCode::Rejected, message);
     if text.chars().count() > ADDRESS {
-        return Err(Fault::new(FieldCode::TooLong, format!("the url must be at most {ADDRESS} characters long")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("the url must be at most {ADDRESS} characters long"), format!("url 最多 {ADDRESS} 个字")),
+        ));
     }
-    let url = Url::parse(text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "the url is invalid"))?;
+    let url = Url::parse(text).map_err(|_| Fault::new(FieldCode::InvalidFormat, ("the url is invalid", "url 无效")))?;
     if url.scheme() != "https" {
-        return Err(rejected("must begin with https://"));
+        return Err(rejected(("the url must begin with https://", "url 须以 https:// 开头")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
-        return Err(rejected("must have no user, password or port"));
+        return Err(rejected(("the url must have no user, password or port", "url 不能含有用户名、密码或端口")));
     }
     match url.host() {
         Some(Host::Domain(host)) if allowed_hosts.iter().any(|allowed| allowed.matches(host)) => Ok(url),
-        _ => Err(rejected("has a host that is not in the setting notifications.url_hosts")),
+        _ => Err(rejected((
+            "the url has a host that is not in the setting notifications.url_hosts",
+            "url 的主机不在设置 notifications.url_hosts 中",
+        ))),
     }
 }
 

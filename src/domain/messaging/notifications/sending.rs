@@ -97,7 +97,11 @@ pub fn require_recipients(core: &Core, users: &[UserId]) -> Result<()> {
 /// # Errors
 /// `out_of_range`.
 pub fn require_future(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
-    if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
+    if expires_at > now {
+        Ok(())
+    } else {
+        Err(Fault::new(FieldCode::OutOfRange, ("must be in the future", "须为将来的时间")))
+    }
 }
 
 /// Deletes a notification from every inbox.
@@ -234,9 +238,10 @@ fn add_recipient_in(tx: &Write<'_>, notification: &Notification, user: UserId, m
 fn require_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
     match users::find_in(tx, user) {
         Ok(_) => Ok(()),
-        Err(error) if error.code == Code::NotFound => {
-            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("user {user} does not exist"))))
-        }
+        Err(error) if error.code == Code::NotFound => Err(Error::field(
+            "userIds",
+            Fault::new(FieldCode::UnknownValue, (format!("user {user} does not exist"), format!("用户 {user} 不存在"))),
+        )),
         Err(error) => Err(error),
     }
 }

@@ -32,17 +32,26 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, Fault> {
     let mut tags: Vec<String> = Vec::new();
     for tag in text.split_whitespace() {
         if tag.chars().count() > MAX_TAG_LENGTH {
-            return Err(Fault::new(FieldCode::TooLong, format!("must be at most {MAX_TAG_LENGTH} characters long")));
+            return Err(Fault::new(
+                FieldCode::TooLong,
+                (format!("must be at most {MAX_TAG_LENGTH} characters long"), format!("最多 {MAX_TAG_LENGTH} 个字")),
+            ));
         }
         if tag.contains([',', '"', '\0']) {
-            return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain commas, quotation marks or NUL"));
+            return Err(Fault::new(
+                FieldCode::InvalidCharacter,
+                ("must not contain commas, quotation marks or NUL", "不能包含逗号、引号或 NUL 字符"),
+            ));
         }
         if !tags.iter().any(|known| known == tag) {
             tags.push(tag.to_owned());
         }
     }
     if tags.len() > MAX_TAGS {
-        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {MAX_TAGS} tags")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("must be at most {MAX_TAGS} tags"), format!("最多 {MAX_TAGS} 个标签")),
+        ));
     }
     Ok(tags)
 }
@@ -54,16 +63,22 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, Fault> {
 /// The fault of the text.
 pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
     if text.chars().count() > max_length {
-        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {max_length} characters long")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("must be at most {max_length} characters long"), format!("最多 {max_length} 个字")),
+        ));
     }
     if text.contains(['\n', '\r']) {
-        return Err(Fault::new(FieldCode::InvalidCharacter, "must be on one line"));
+        return Err(Fault::new(FieldCode::InvalidCharacter, ("must be on one line", "须在一行内")));
     }
     match normalise(text).chars().filter(|character| !character.is_whitespace()).count() {
-        0 => Err(Fault::new(FieldCode::InvalidFormat, "must contain a letter or a digit")),
+        0 => Err(Fault::new(FieldCode::InvalidFormat, ("must contain a letter or a digit", "须包含字母或数字"))),
         1 if !force => Err(Fault::new(
             FieldCode::TooShort,
-            "must have at least two letters or digits; a single one would reject nearly every text",
+            (
+                "must have at least two letters or digits; a single one would reject nearly every text",
+                "至少须有两个字母或数字，单个字会拦截几乎所有文本",
+            ),
         )),
         _ => Ok(()),
     }

@@ -138,7 +138,7 @@ fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
     if text.contains('\0') {
         return Err("must not contain NUL".into());
     }
-    check(text, options.max_length, options.force).map_err(|fault| fault.message)?;
+    check(text, options.max_length, options.force).map_err(|fault| fault.message.english.into_owned())?;
     if kind.chars().count() > MAX_KIND_LENGTH {
         return Err(format!("its type must be at most {MAX_KIND_LENGTH} characters long"));
     }

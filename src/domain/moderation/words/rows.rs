@@ -145,7 +145,8 @@ pub fn allow_in(tx: &Write<'_>, phrase: &str) -> Result<bool> {
 pub fn disallow_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
     let found = find_allowed_in(tx, phrase)?;
     if found.is_empty() {
-        return Err(Error::new(Code::NotFound).detail("This phrase is not among the allowed phrases."));
+        return Err(Error::new(Code::NotFound)
+            .detail(("This phrase is not among the allowed phrases.", "允许词组中没有此词组。")));
     }
     for stored in found {
         tx.execute("delete from allowed_phrases where phrase = ?1", [stored])?;
@@ -167,7 +168,7 @@ fn find_allowed_in(tx: &Read<'_>, phrase: &str) -> Result<Vec<String>> {
 pub fn find_in(tx: &Read<'_>, text: &str) -> Result<WordEntry> {
     let sql = "select word, type, by_sound, severity, tags, content_types, created_at from words where folded = ?1";
     let found = tx.first(sql, [normalise(text)], entry_of)?;
-    found.ok_or_else(|| Error::new(Code::NotFound).detail("This word is not on the list."))
+    found.ok_or_else(|| Error::new(Code::NotFound).detail(("This word is not on the list.", "词表中没有此词。")))
 }
 
 /// Returns a page of words, ordered by normal form.

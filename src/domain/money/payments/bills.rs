@@ -102,14 +102,17 @@ fn check_channel_if_due(payments: &Payments, channel: &PaymentChannel, day: Date
 /// `invalid_parameters` for a day that is not over or a channel without bills. Those of the providers.
 pub fn check(payments: &Payments, channel: Option<&str>, day: Date) -> Result<Vec<BillCheck>> {
     if day >= shanghai()?.today(payments.core.clock.now()) {
-        let fault = Fault::new(FieldCode::OutOfRange, "must be before today, in Shanghai");
+        let fault = Fault::new(FieldCode::OutOfRange, ("must be before today, in Shanghai", "须早于今天（上海时间）"));
         return Err(Error::field("day", fault));
     }
     let is_wanted =
         |found: &&PaymentChannel| found.gateway.has_bills() && channel.is_none_or(|name| found.gateway.name() == name);
     let wanted: Vec<_> = payments.channels.all().filter(is_wanted).collect();
     if channel.is_some() && wanted.is_empty() {
-        let fault = Fault::new(FieldCode::UnknownValue, "must be a configured channel that has bills");
+        let fault = Fault::new(
+            FieldCode::UnknownValue,
+            ("must be a configured channel that has bills", "须为已配置且有账单的渠道"),
+        );
         return Err(Error::field("channel", fault));
     }
     wanted.into_iter().map(|channel| check_channel(payments, channel, day)).collect()
@@ -127,7 +130,8 @@ pub fn recent_differences_in(tx: &Read<'_>) -> Result<u64> {
 
 fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Result<BillCheck> {
     let name = channel.gateway.name();
-    let invalid = || Error::field("day", Fault::new(FieldCode::OutOfRange, "must be a day of the calendar"));
+    let invalid =
+        || Error::field("day", Fault::new(FieldCode::OutOfRange, ("must be a day of the calendar", "须为有效的日期")));
     let shanghai = shanghai()?;
     let begin = shanghai.at(day.at(0, 0, 0, 0)).ok_or_else(invalid)?;
     let end = shanghai.at(day.tomorrow().map_err(|_| invalid())?.at(0, 0, 0, 0)).ok_or_else(invalid)?;

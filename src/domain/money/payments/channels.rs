@@ -116,7 +116,10 @@ impl PaymentChannels {
         found.ok_or_else(|| {
             let sold = self.all().filter(|channel| channel.sells).map(|channel| channel.gateway.name());
             let names: Vec<_> = sold.collect();
-            let fault = Fault::new(FieldCode::UnknownValue, format!("must be one of: {}", names.join(", ")));
+            let fault = Fault::new(
+                FieldCode::UnknownValue,
+                (format!("must be one of: {}", names.join(", ")), format!("须为其中之一：{}", names.join(", "))),
+            );
             Error::field("channel", fault)
         })
     }
@@ -127,7 +130,10 @@ impl PaymentChannels {
     /// `order_state` if it is no longer configured.
     pub fn of(&self, order: &Order) -> Result<&PaymentChannel> {
         self.find(&order.channel).ok_or_else(|| {
-            let detail = format!("The order belongs to the gateway `{}`, which is not configured.", order.channel);
+            let detail = (
+                format!("The order belongs to the gateway `{}`, which is not configured.", order.channel),
+                format!("订单属于支付渠道 `{}`，该渠道未配置。", order.channel),
+            );
             Error::new(Code::OrderState).detail(detail)
         })
     }

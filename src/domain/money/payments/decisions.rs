@@ -22,7 +22,7 @@ use crate::{
         },
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
-    error::{Code, Error, Result},
+    error::{Code, Error, Result, Sentence},
     providers::payment::OrderState,
     store::{Pending, Write},
     types::named_enum,
@@ -69,7 +69,10 @@ fn settle_in(
 ) -> Result<Order> {
     let order = orders::find_in(tx, order_no)?;
     if order.state != OrderState::Review {
-        return Err(wrong_state(format!("The order is {}, not in review.", order.state.name())));
+        return Err(wrong_state((
+            format!("The order is {}, not in review.", order.state.name()),
+            format!("订单状态为 {}，不在审核中。", order.state.name()),
+        )));
     }
     match decision {
         Decision::Credit => refunds::end_open_in(tx, channels, &order, "credited")?,
@@ -84,16 +87,20 @@ fn settle_in(
         Decision::Credit => credit_manually_in(tx, &order, by)?,
         Decision::ClawBack => claw_back_owed_in(tx, before, by)?,
         Decision::RefundedExternally if order.paid_at.is_none() || order.refunded >= order.paid => {
-            return Err(wrong_state("The order has no money left that could have been refunded."));
+            return Err(wrong_state((
+                "The order has no money left that could have been refunded.",
+                "订单没有可退的金额。",
+            )));
         }
         Decision::RefundedExternally => {
             let all = order.paid;
             refund_in(tx, order, all, true, RefundSource::Settlement(by))?;
         }
         Decision::WriteOff if settled_state(&order) == OrderState::Closed && order.paid_at.is_some() => {
-            return Err(wrong_state(
+            return Err(wrong_state((
                 "The payment bought nothing: credit the order, refund it, or record that it was refunded elsewhere.",
-            ));
+                "该笔支付未换得任何内容：请入账、退款，或登记为已在别处退款。",
+            )));
         }
         Decision::WriteOff => {
             let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
@@ -110,7 +117,7 @@ fn settle_in(
 
 fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
     if order.coins_owed() == 0 && order.bonus_owed() == 0 {
-        return Err(wrong_state("The order owes no coins."));
+        return Err(wrong_state(("The order owes no coins.", "订单没有欠缺的金币。")));
     }
     let (order, missing) = claw_back_in(tx, order, Some(by))?;
     match missing {
@@ -127,10 +134,13 @@ fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()>
 
 fn credit_manually_in(tx: &Write<'_>, order: &Order, by: &Authority) -> Result<()> {
     if order.credited_at.is_some() {
-        return Err(wrong_state("The order is credited already; it can only be written off."));
+        return Err(wrong_state((
+            "The order is credited already; it can only be written off.",
+            "订单已入账，只能核销。",
+        )));
     }
     if is_user_gone_in(tx, order)? {
-        return Err(wrong_state("The user is deleted: refund the payment."));
+        return Err(wrong_state(("The user is deleted: refund the payment.", "用户已注销，请退款。")));
     }
     let (credited, after) = post_credit_in(tx, order)?;
     let before = after - i64::from(credited.coin_count) - credited.bonus_credited;
@@ -143,6 +153,6 @@ fn credit_manually_in(tx: &Write<'_>, order: &Order, by: &Authority) -> Result<(
     set_state_in(tx, order, state)
 }
 
-fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+fn wrong_state(detail: impl Into<Sentence>) -> Error {
     Error::new(Code::OrderState).detail(detail)
 }

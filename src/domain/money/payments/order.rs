@@ -170,7 +170,10 @@ impl Order {
     pub(super) fn require_app(&self, gateway: &dyn PaymentGateway) -> Result<()> {
         match &self.app_id {
             Some(app_id) if !self.belongs_to(gateway) => {
-                let detail = format!("The order belongs to the app `{app_id}`, which is not configured.");
+                let detail = (
+                    format!("The order belongs to the app `{app_id}`, which is not configured."),
+                    format!("订单属于应用 `{app_id}`，该应用未配置。"),
+                );
                 Err(Error::new(Code::OrderState).detail(detail))
             }
             _ => Ok(()),

@@ -157,7 +157,7 @@ pub fn check_claim(order: &Order, claim: &ClaimedPayment) -> Result<()> {
     let mut wrong = Vec::new();
     let mut require = |holds: bool, field: &str| {
         if !holds {
-            wrong.push(Fault::new(FieldCode::UnknownValue, "does not match the order").in_field(field));
+            wrong.push(Fault::new(FieldCode::UnknownValue, ("does not match the order", "与订单不符")).in_field(field));
         }
     };
     require(claim.amount.is_none_or(|amount| amount == order.amount), "amount");

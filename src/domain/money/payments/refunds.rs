@@ -149,9 +149,8 @@ fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority
         Ok(RefundedOrder { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
     match (&refunded.refund.failure, refunded.refund.state) {
-        (Some(code), RefundState::Refused) => {
-            Err(Error::new(Code::ProviderFailed).detail(format!("The provider refused the refund: {code}.")))
-        }
+        (Some(code), RefundState::Refused) => Err(Error::new(Code::ProviderFailed)
+            .detail((format!("The provider refused the refund: {code}."), format!("支付渠道拒绝退款：{code}。")))),
         _ => Ok(refunded),
     }
 }
@@ -170,7 +169,11 @@ pub(super) fn of_order_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> 
 /// # Errors
 /// `out_of_range`.
 pub fn require_positive(amount: Fen) -> Result<(), Fault> {
-    if amount == Fen::ZERO { Err(Fault::new(FieldCode::OutOfRange, "must be more than 0")) } else { Ok(()) }
+    if amount == Fen::ZERO {
+        Err(Fault::new(FieldCode::OutOfRange, ("must be more than 0", "须大于 0")))
+    } else {
+        Ok(())
+    }
 }
 
 fn check(spec: &RefundRequestSpec) -> Result<()> {
@@ -181,7 +184,10 @@ fn check(spec: &RefundRequestSpec) -> Result<()> {
         (1..=64).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     if !spec.refund_no.as_ref().is_none_or(is_number) {
-        let fault = Fault::new(FieldCode::InvalidFormat, "must be 1 to 64 letters, digits or `_`");
+        let fault = Fault::new(
+            FieldCode::InvalidFormat,
+            ("must be 1 to 64 letters, digits or `_`", "须为 1 到 64 个字母、数字或 `_`"),
+        );
         return Err(Error::field("refundNo", fault));
     }
     Ok(())
@@ -227,11 +233,14 @@ fn request_in(tx: &Write<'_>, spec: &RefundRequestSpec, channels: &PaymentChanne
         return Err(open_refund_error(&open));
     }
     if order.paid_at.is_none() {
-        return Err(Error::new(Code::OrderState).detail("The order was not paid."));
+        return Err(Error::new(Code::OrderState).detail(("The order was not paid.", "订单未支付。")));
     }
     let amount = spec.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
-        return Err(Error::new(Code::OrderState).detail(format!("At most {left} yuan of this order can be refunded.")));
+        return Err(Error::new(Code::OrderState).detail((
+            format!("At most {left} yuan of this order can be refunded."),
+            format!("此订单最多可退 {left} 元。"),
+        )));
     }
     let refund_no = spec.refund_no.clone().map_or_else(new_number, Ok)?;
     // A refused number may be requested again. The provider executes it once at most.
@@ -274,7 +283,10 @@ pub(super) fn end_open_in(tx: &Write<'_>, channels: &PaymentChannels, order: &Or
 }
 
 fn open_refund_error(open: &Refund) -> Error {
-    let detail = format!("The refund {} of {} yuan is still open.", open.refund_no, open.amount);
+    let detail = (
+        format!("The refund {} of {} yuan is still open.", open.refund_no, open.amount),
+        format!("退款 {}（{} 元）尚未完成。", open.refund_no, open.amount),
+    );
     Error::new(Code::OrderState).detail(detail)
 }
 

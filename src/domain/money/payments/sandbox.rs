@@ -53,7 +53,9 @@ pub struct TestPaymentResult {
 /// `order_state` without a sandbox or if the order cannot be paid; `not_found`; those of the delivery.
 pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result<TestPaymentResult> {
     let Some(sandbox) = &payments.special.sandbox else {
-        return Err(Error::new(Code::OrderState).detail("Test payments need the sandbox gateway."));
+        return Err(
+            Error::new(Code::OrderState).detail(("Test payments need the sandbox gateway.", "测试支付需要沙箱渠道。"))
+        );
     };
     let order = orders::find(payments, order_no)?;
     let prepared = orders::prepare(payments, &order, &PayerClient::MobileApp)?;
@@ -75,7 +77,10 @@ pub fn pay(payments: &Payments, order_no: &str, payment: &TestPayment) -> Result
 }
 
 fn refused(failure: &Failure) -> Error {
-    Error::new(Code::OrderState).detail(format!("The sandbox refused the payment: {}.", failure.code))
+    Error::new(Code::OrderState).detail((
+        format!("The sandbox refused the payment: {}.", failure.code),
+        format!("沙箱拒绝了支付：{}。", failure.code),
+    ))
 }
 
 /// The storage of the sandbox's trades, in their own table.

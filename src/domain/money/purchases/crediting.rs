@@ -164,7 +164,10 @@ pub(super) fn receipt_of(purchase: StorePurchase, balance: i64) -> Result<Purcha
     match (purchase.state, purchase.reason.as_deref()) {
         (PurchaseState::Revoked, _) if purchase.credited_at.is_none() => Err(Code::PurchaseRevoked.into()),
         (PurchaseState::Refused, Some(UNKNOWN_PRODUCT)) => {
-            let detail = "The operator has not defined the product. The purchase is recorded; report it again later.";
+            let detail = (
+                "The operator has not defined the product. The purchase is recorded; report it again later.",
+                "运营方尚未定义此商品。购买已记录，请稍后再次上报。",
+            );
             Err(Error::new(Code::UnknownPackage).detail(detail))
         }
         (PurchaseState::Refused, reason) => Err(refused(reason.unwrap_or("refused"))),
@@ -182,7 +185,8 @@ pub(super) fn balance_in(tx: &Read<'_>, purchase: &StorePurchase) -> Result<i64>
 
 /// Returns the error of a purchase that is not credited, with its reason as a stable word.
 pub(super) fn refused(reason: &str) -> Error {
-    Error::new(Code::PurchaseRefused).detail(format!("The purchase cannot be credited: {reason}."))
+    Error::new(Code::PurchaseRefused)
+        .detail((format!("The purchase cannot be credited: {reason}."), format!("此次购买无法入账：{reason}。")))
 }
 
 /// Returns true for an error that a repeated report of the purchase cannot change.

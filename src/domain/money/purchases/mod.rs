@@ -102,7 +102,8 @@ impl Purchases {
 }
 
 fn not_configured(section: &str) -> Error {
-    Error::new(Code::NotConfigured).detail(format!("The operator has not set `{section}`."))
+    Error::new(Code::NotConfigured)
+        .detail((format!("The operator has not set `{section}`."), format!("运营方尚未设置 `{section}`。")))
 }
 
 /// Builds the connection to the App Store, if it is configured.

@@ -55,7 +55,12 @@ pub struct BuyerPurchase {
 pub fn history(purchases: &Purchases, number: &str) -> Result<Vec<BuyerPurchase>> {
     let (environment, id) = match records::find(&purchases.core, number) {
         Ok(purchase) if purchase.key.store == PurchaseStore::Apple => (purchase.key.environment, purchase.key.id),
-        Ok(_) => return Err(Error::new(Code::NotFound).detail("Google Play does not tell the purchases of a buyer.")),
+        Ok(_) => {
+            return Err(Error::new(Code::NotFound).detail((
+                "Google Play does not tell the purchases of a buyer.",
+                "Google Play 不提供买家的购买记录。",
+            )));
+        }
         Err(error) if error.code == Code::NotFound && purchases.apple.is_some() => {
             (PurchaseEnvironment::Production, number.to_owned())
         }

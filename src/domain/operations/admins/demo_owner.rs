@@ -35,8 +35,10 @@ pub fn offer(admins: &Administrators) -> Result<DemoOwner> {
 pub fn sign_in(admins: &Administrators, token: &str) -> Result<Pending<IssuedSession>> {
     let core = &admins.core;
     if !admins.demo.redeem(token, core.clock.now()) {
-        let detail =
-            "This link is wrong, expired or used. Sign in with the name and password that `yarrow demo` printed.";
+        let detail = (
+            "This link is wrong, expired or used. Sign in with the name and password that `yarrow demo` printed.",
+            "链接错误、已过期或已使用。请用 `yarrow demo` 输出的用户名和密码登录。",
+        );
         return Err(Error::new(Code::NotFound).detail(detail));
     }
     let config = core.config.clone();

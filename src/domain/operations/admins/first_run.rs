@@ -58,6 +58,8 @@ pub fn create_owner(admins: &Administrators, token: &str, name: &str, password: 
 }
 
 fn unknown_link() -> Error {
-    Error::new(Code::NotFound)
-        .detail("This link is wrong, expired or used. Restart the service, or use `yarrow admin create NAME`.")
+    Error::new(Code::NotFound).detail((
+        "This link is wrong, expired or used. Restart the service, or use `yarrow admin create NAME`.",
+        "链接错误、已过期或已使用。请重启服务，或使用 `yarrow admin create NAME`。",
+    ))
 }

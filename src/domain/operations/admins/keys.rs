@@ -127,5 +127,5 @@ fn require_future(expires_at: Option<Timestamp>, now: Timestamp) -> Result<()> {
     if expires_at.is_none_or(|at| at > now) {
         return Ok(());
     }
-    Err(Error::field("expiresAt", Fault::new(FieldCode::OutOfRange, "must be in the future")))
+    Err(Error::field("expiresAt", Fault::new(FieldCode::OutOfRange, ("must be in the future", "须为将来的时间"))))
 }

@@ -75,7 +75,11 @@ impl Role {
             return Ok(());
         }
         let able: Vec<_> = Self::ALL.into_iter().filter(|role| role.has(right)).map(Self::name).collect();
-        let detail = format!("The role `{}` does not allow this. It requires: {}.", self.name(), able.join(", "));
+        let (role, able) = (self.name(), able.join(", "));
+        let detail = (
+            format!("The role `{role}` does not allow this. It requires: {able}."),
+            format!("角色 `{role}` 没有此权限，需要：{able}。"),
+        );
         Err(Error::new(Code::Forbidden).detail(detail))
     }
 }

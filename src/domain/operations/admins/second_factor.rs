@@ -118,8 +118,10 @@ pub(super) fn verify_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: Opti
     match step_of(&secret_of(keys, admin, &factor)?, code, tx.now) {
         Some(step) if !is_used_in(tx, admin, step)? => mark_used_in(tx, admin, step),
         // Reveals no more about the password than `totp_required` does.
-        _ => Err(Error::new(Code::InvalidCredentials)
-            .detail("The authenticator code is wrong or was already used. Wait for the next one.")),
+        _ => Err(Error::new(Code::InvalidCredentials).detail((
+            "The authenticator code is wrong or was already used. Wait for the next one.",
+            "动态码错误或已使用，请等待下一个。",
+        ))),
     }
 }
 

@@ -200,7 +200,7 @@ fn check_copy(core: &Core, path: &Path, now: Timestamp, progress: BackupProgress
     let faults = copy.faults()?;
     if let Some(first) = faults.structure.first() {
         let detail = format!("{} is damaged: {first}", path.display());
-        return Err(Error::new(Code::StorageFailed).detail(detail).caused_by(DamagedCopy(first.clone())));
+        return Err(Error::new(Code::StorageFailed).english_detail(detail).caused_by(DamagedCopy(first.clone())));
     }
     progress("checking", 1, 2);
     let report = verification::inspect_copy(&copy, &mut |_, _| ())?;
@@ -223,7 +223,7 @@ fn attachments(core: &Core, findings: Findings) -> Result<BTreeMap<String, Vec<u
             Ok(key) => drop(files.insert(name.to_owned(), key)),
             // A key from the configuration has no file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::new(Code::StorageFailed).detail(format!("{name}: {error}"))),
+            Err(error) => return Err(Error::new(Code::StorageFailed).english_detail(format!("{name}: {error}"))),
         }
     }
     Ok(files)

@@ -130,9 +130,9 @@ fn newest_first(left: &Backup, right: &Backup) -> Ordering {
 pub fn find(config: &Config, path_or_name: Option<&str>, now: Timestamp) -> Result<PathBuf> {
     let Some(wanted) = path_or_name else {
         let newest = list(config, now)?.into_iter().next().map(|backup| backup.path);
-        return newest.ok_or_else(|| Error::new(Code::NotFound).detail("There is no backup."));
+        return newest.ok_or_else(|| Error::new(Code::NotFound).english_detail("There is no backup."));
     };
-    let missing = || Error::new(Code::NotFound).detail(format!("There is no backup `{wanted}`."));
+    let missing = || Error::new(Code::NotFound).english_detail(format!("There is no backup `{wanted}`."));
     let file = PathBuf::from(wanted);
     // Only a bare name is looked up in the directory, so that no path leads out of it.
     let is_name = file.file_name().is_some_and(|name| name == file.as_os_str());
@@ -151,8 +151,9 @@ pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
 
 /// Locks the directory of backups and removes what killed processes left in it.
 fn lock_backups(directory: &Path) -> Result<File> {
-    let failed =
-        |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
+    let failed = |error: std::io::Error| {
+        Error::new(Code::StorageFailed).english_detail(format!("{}: {error}", directory.display()))
+    };
     create_private_directory(directory)?;
     let lock = files::open_lock(&directory.join("backup.lock")).map_err(failed)?;
     wait_for(&lock, directory, LOCK_TIMEOUT)?;
@@ -182,7 +183,7 @@ fn wait_for(lock: &File, directory: &Path, timeout: Duration) -> Result<()> {
                     directory.display(),
                     timeout.as_secs() / 60
                 );
-                return Err(Error::new(Code::AlreadyRunning).detail(detail));
+                return Err(Error::new(Code::AlreadyRunning).english_detail(detail));
             }
         }
     }
@@ -230,9 +231,9 @@ fn ensure_known_schema(path: &Path, copy: &DatabaseCopy) -> Result<()> {
     match copy.schema_version()? {
         0 => {
             let detail = format!("{} is not a backup of Yarrow.", path.display());
-            Err(Error::new(Code::BackupUnusable).detail(detail))
+            Err(Error::new(Code::BackupUnusable).english_detail(detail))
         }
-        version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+        version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
             "The backup has schema version {version}; this program supports versions up to {SCHEMA_VERSION}."
         ))),
         version => {
@@ -242,7 +243,7 @@ fn ensure_known_schema(path: &Path, copy: &DatabaseCopy) -> Result<()> {
             }
             let detail =
                 format!("{} does not have schema version {version} of Yarrow: {}.", path.display(), faults.join(", "));
-            Err(Error::new(Code::BackupUnusable).detail(detail))
+            Err(Error::new(Code::BackupUnusable).english_detail(detail))
         }
     }
 }

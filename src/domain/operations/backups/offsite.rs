@@ -61,7 +61,8 @@ pub fn bucket(config: &Config) -> Result<Option<Bucket>> {
 /// # Errors
 /// `configuration` when there is none; as [`bucket`].
 pub fn require_bucket(config: &Config) -> Result<Bucket> {
-    let missing = || Error::new(Code::Configuration).detail("backup.s3_endpoint: is not set, so there is no bucket");
+    let missing =
+        || Error::new(Code::Configuration).english_detail("backup.s3_endpoint: is not set, so there is no bucket");
     bucket(config)?.ok_or_else(missing)
 }
 
@@ -93,7 +94,7 @@ impl Bucket {
     /// `not_found`; those of the provider; storage errors.
     pub fn fetch(&self, config: &Config, name: &str, progress: super::BackupProgress<'_>) -> Result<PathBuf> {
         let listed = self.list()?.into_iter().find(|backup| backup.name == name);
-        let missing = || Error::new(Code::NotFound).detail(format!("The bucket has no `{name}`."));
+        let missing = || Error::new(Code::NotFound).english_detail(format!("The bucket has no `{name}`."));
         let listed = listed.ok_or_else(missing)?;
         let directory = config.backup_directory();
         let _lock = lock_backups(&directory)?;
@@ -125,7 +126,7 @@ impl Bucket {
             };
         if !is_complete {
             let detail = format!("The size or checksum of the downloaded `{}` is wrong.", listed.name);
-            return Err(Error::new(Code::ProviderFailed).detail(detail));
+            return Err(Error::new(Code::ProviderFailed).english_detail(detail));
         }
         if let Some((json, _)) = manifest {
             manifest::store(path, &json)?;
@@ -249,7 +250,7 @@ fn ensure_stored(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
     let Some(Backup { name, .. }) = uploaded.iter().find(is_missing) else { return Ok(()) };
     let failure = Failure::new(FailureKind::OutcomeUnknown, object_storage::NAME, "stored_in_part");
     let detail = format!("The bucket did not store all of `{name}`.");
-    Err(Error::new(Code::ProviderFailed).detail(detail).caused_by(failure))
+    Err(Error::new(Code::ProviderFailed).english_detail(detail).caused_by(failure))
 }
 
 /// Uploads to the bucket, prunes it, and stores the outcome. Returns nothing if no bucket is configured.

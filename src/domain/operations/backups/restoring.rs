@@ -68,7 +68,7 @@ pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<
     let restored = store::restore::restore_keys(&copy, directory)?;
     if restored.is_empty() {
         let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
-        return Err(Error::new(Code::NotFound).detail(detail));
+        return Err(Error::new(Code::NotFound).english_detail(detail));
     }
     Ok(restored)
 }
@@ -90,7 +90,7 @@ fn open_sound(path: &Path, now: Timestamp) -> Result<DatabaseCopy> {
 }
 
 fn damaged(path: &Path, cause: &str) -> Error {
-    Error::new(Code::BackupUnusable).detail(format!("{} is damaged: {cause}.", path.display()))
+    Error::new(Code::BackupUnusable).english_detail(format!("{} is damaged: {cause}.", path.display()))
 }
 
 /// Reports damage found by the database engine as damage of the backup, the only file that was read.
@@ -120,7 +120,7 @@ fn ensure_same_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Times
         path.display(),
         database.display()
     );
-    Err(Error::new(Code::BackupUnusable).detail(detail))
+    Err(Error::new(Code::BackupUnusable).english_detail(detail))
 }
 
 /// Rejects a restore after which there would be no server key.
@@ -134,5 +134,5 @@ fn ensure_server_key(config: &Config, path: &Path, copy: &DatabaseCopy) -> Resul
         path.display(),
         key_path.display()
     );
-    Err(Error::new(Code::BackupUnusable).detail(detail))
+    Err(Error::new(Code::BackupUnusable).english_detail(detail))
 }

@@ -50,7 +50,9 @@ fn each_csv_row(file: &ImportFile, input: &mut dyn BufRead, each: EachRow<'_>) -
         .collect::<Result<Vec<_>>>()?;
     if let Some(column) = columns.iter().enumerate().find_map(|(at, name)| columns[..at].contains(name).then_some(name))
     {
-        return Err(Error::new(Code::InvalidRequest).detail(format!("The header names the column `{column}` twice.")));
+        return Err(
+            Error::new(Code::InvalidRequest).english_detail(format!("The header names the column `{column}` twice."))
+        );
     }
     let mut record = csv::ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(unreadable)? {
@@ -131,7 +133,7 @@ fn known_column(file: &ImportFile, name: &str) -> Option<&'static str> {
 
 fn unknown_column(file: &ImportFile, name: &str) -> Error {
     let detail = format!("The header has an unknown column `{name}`; {}.", expected(file));
-    Error::new(Code::InvalidRequest).detail(detail)
+    Error::new(Code::InvalidRequest).english_detail(detail)
 }
 
 fn expected(file: &ImportFile) -> String {
@@ -143,5 +145,5 @@ fn row_fault(line: u64, message: &str) -> ImportFault {
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Error {
-    Error::new(Code::InvalidRequest).detail(format!("The file cannot be read: {error}"))
+    Error::new(Code::InvalidRequest).english_detail(format!("The file cannot be read: {error}"))
 }

@@ -156,7 +156,7 @@ impl<'core> RowParser<'core> {
     fn past_time(&self, text: &str) -> Result<Timestamp, Fault> {
         let time = TimeInput::parse(text)?.in_zone(&self.core.config.limits.time_zone)?;
         if time.0 < 0 || time > self.now {
-            return Err(Fault::new(FieldCode::OutOfRange, "must be between 1970 and now"));
+            return Err(Fault::new(FieldCode::OutOfRange, ("must be between 1970 and now", "须在 1970 年到现在之间")));
         }
         Ok(time)
     }
@@ -191,7 +191,7 @@ impl Columns {
     }
 
     fn parsed<T>(&mut self, column: &str, parsed: Result<T, Fault>) -> Option<T> {
-        parsed.map_err(|fault| self.fault(column, &fault.message)).ok()
+        parsed.map_err(|fault| self.fault(column, &fault.message.english)).ok()
     }
 
     fn fault(&mut self, column: &str, message: &str) {
@@ -205,17 +205,24 @@ fn external_id(text: &str) -> Result<String, Fault> {
 }
 
 fn parse_gender(text: &str) -> Result<Gender, Fault> {
-    Gender::from_name(text.trim())
-        .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be unknown, male, female or other"))
+    Gender::from_name(text.trim()).ok_or_else(|| {
+        Fault::new(
+            FieldCode::UnknownValue,
+            ("must be unknown, male, female or other", "须为 unknown、male、female 或 other"),
+        )
+    })
 }
 
 fn parse_amount(text: &str) -> Result<i64, Fault> {
     let amount = text.trim().parse::<i64>().ok();
-    let amount = amount.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a whole number"))?;
+    let amount = amount.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, ("must be a whole number", "须为整数")))?;
     if (0..=LARGEST_BALANCE).contains(&amount) {
         return Ok(amount);
     }
-    Err(Fault::new(FieldCode::OutOfRange, format!("must be from 0 to {LARGEST_BALANCE}")))
+    Err(Fault::new(
+        FieldCode::OutOfRange,
+        (format!("must be from 0 to {LARGEST_BALANCE}"), format!("须在 0 到 {LARGEST_BALANCE} 之间")),
+    ))
 }
 
 /// Keeps JSON byte for byte, and takes other text as a JSON string.
@@ -229,16 +236,21 @@ fn parse_json(text: &str, limit: u64) -> Result<JsonText<'static>, Fault> {
 
 fn parse_client_timestamp(text: &str) -> Result<JsonText<'static>, Fault> {
     let number = text.trim().parse::<i64>();
-    let number = number.map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a whole number of milliseconds"))?;
+    let number = number.map_err(|_| {
+        Fault::new(FieldCode::InvalidFormat, ("must be a whole number of milliseconds", "须为毫秒数（整数）"))
+    })?;
     Ok(JsonText::from_number(number))
 }
 
 fn bounded(text: &str, limit: u64) -> Result<String, Fault> {
     if text.len() as u64 > limit {
-        return Err(Fault::new(FieldCode::TooLong, format!("must not have more than {limit} bytes")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("must not have more than {limit} bytes"), format!("最多 {limit} 字节")),
+        ));
     }
     if text.contains('\0') {
-        return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
+        return Err(Fault::new(FieldCode::InvalidCharacter, ("must not contain NUL", "不能包含 NUL 字符")));
     }
     Ok(text.to_owned())
 }

@@ -80,7 +80,11 @@ pub fn window(
     let from = start.1.unwrap_or_else(|| to.minus(usual));
     ensure_ordered((start.0, from), (end.0, to))?;
     if to.since(from) > DAY * LONGEST_DAYS {
-        let message = format!("must be at most {LONGEST_DAYS} days after `{}`", start.0);
+        let start = start.0;
+        let message = (
+            format!("must be at most {LONGEST_DAYS} days after `{start}`"),
+            format!("距 `{start}` 最多 {LONGEST_DAYS} 天"),
+        );
         return Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, message)));
     }
     Ok((from, to))

@@ -121,7 +121,10 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginate
 }
 
 fn uncounted() -> Error {
-    let message = format!("is beyond the newest {COUNTED} requests: choose a shorter time range");
+    let message = (
+        format!("is beyond the newest {COUNTED} requests: choose a shorter time range"),
+        format!("超出最新的 {COUNTED} 条请求，请缩短时间范围"),
+    );
     Error::field("page", Fault::new(FieldCode::OutOfRange, message))
 }
 

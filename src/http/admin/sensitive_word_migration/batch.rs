@@ -95,8 +95,8 @@ struct WrittenItem<'json> {
 
 impl ObjectParameter for BatchItem {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let WrittenItem { content, content_type, user_id } =
-            object(value, "must be an object with a text as `content`")?;
+        let shape = ("must be an object with a text as `content`", "须为对象，`content` 为文本");
+        let WrittenItem { content, content_type, user_id } = object(value, shape)?;
         let mut faults = Vec::new();
         let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));
         let content_type = member(content_type, rules).map_err(|fault| faults.push(("contentType", fault)));
@@ -117,7 +117,7 @@ impl ObjectParameter for BatchItem {
             "properties": {
                 "content": { "type": "string", "maxLength": 2_000 },
                 "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::name) },
-                "userId": { "type": ["string", "integer"] },
+                "userId": { "type": "string" },
             },
             "example": { "content": "今年换工作合适吗？", "contentType": "question" },
         })
@@ -126,7 +126,9 @@ impl ObjectParameter for BatchItem {
 
 fn read_content(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<String, Fault> {
     match value {
-        Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
+        Some(raw) if !raw.get().starts_with('"') => {
+            Err(Fault::new(FieldCode::InvalidType, ("must be a text", "须为文本")))
+        }
         value => {
             let content = member(value, rules)?.map(|Content(text)| text);
             content.ok_or_else(required)

@@ -64,7 +64,10 @@ pub struct ReviewIds(Vec<i64>);
 
 fn review_ids(_: &Rules<'_>, ids: Vec<RowNumber>) -> Result<ReviewIds> {
     if ids.is_empty() {
-        return Err(Error::field("ids", Fault::new(FieldCode::Required, "must name at least one text")));
+        return Err(Error::field(
+            "ids",
+            Fault::new(FieldCode::Required, ("must name at least one text", "至少须选一条文本")),
+        ));
     }
     Ok(ReviewIds(ids.into_iter().map(|RowNumber(id)| id).collect()))
 }
@@ -214,8 +217,12 @@ pub async fn undo_acquittal(context: RequestContext, params: UndoAcquittalParams
 
 impl Parameter for ReviewState {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?)
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `waiting`, `upheld` or `acquitted`"))
+        Self::from_name(&text(value)?).ok_or_else(|| {
+            Fault::new(
+                FieldCode::UnknownValue,
+                ("must be `waiting`, `upheld` or `acquitted`", "须为 `waiting`、`upheld` 或 `acquitted`"),
+            )
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {
@@ -225,8 +232,9 @@ impl Parameter for ReviewState {
 
 impl Parameter for ReviewDecision {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?)
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be `uphold` or `acquit`"))
+        Self::from_name(&text(value)?).ok_or_else(|| {
+            Fault::new(FieldCode::UnknownValue, ("must be `uphold` or `acquit`", "须为 `uphold` 或 `acquit`"))
+        })
     }
 
     fn schema(_: &LimitsConfig) -> Value {

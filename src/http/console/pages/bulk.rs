@@ -6,7 +6,7 @@ use axum::{body::Body, http::Response};
 
 use crate::{
     domain::operations::audit::{self, AuditEvent},
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             request::{ConsoleRequest, message_of, ok},
@@ -50,14 +50,17 @@ impl<'request> BulkForm<'request> {
             }
         }
         if ids.is_empty() || ids.len() > MOST_ROWS {
-            return Err(Error::new(Code::InvalidParameters).detail(console.text(Text::PickSome)));
+            return Err(Error::new(Code::InvalidParameters).detail(Sentence::for_reader(console.text(Text::PickSome))));
         }
         Ok(Self { console, place, ids, act: console.form.get("act"), reason, results: Vec::new() })
     }
 
     /// Returns the error of an act that the list does not have.
     pub fn unknown_act(&self) -> Error {
-        Error::field("act", Fault::new(FieldCode::UnknownValue, self.console.text(Text::UnknownAct)))
+        Error::field(
+            "act",
+            Fault::new(FieldCode::UnknownValue, Sentence::for_reader(self.console.text(Text::UnknownAct))),
+        )
     }
 
     /// Adds the outcome of one row with an optional detail, and records it in the audit.

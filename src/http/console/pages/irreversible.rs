@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use crate::{
     app::App,
     domain::operations::confirmations::{self, ConfirmationRequest, DeletionPreview},
-    error::{Code, Confirmation, Error, Fault, FieldCode, Result},
+    error::{Code, Confirmation, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             request::{ConsoleRequest, is_proof_error, message_of},
@@ -31,7 +31,7 @@ pub struct IrreversiblePage {
 /// Checks the typed target and the reason, and requires a recent proof of identity.
 pub async fn require_form(console: &ConsoleRequest, target: &str, other_target: Text) -> Result<()> {
     if console.form.get("target") != target {
-        let fault = Fault::new(FieldCode::UnknownValue, console.text(other_target));
+        let fault = Fault::new(FieldCode::UnknownValue, Sentence::for_reader(console.text(other_target)));
         return Err(Error::field("target", fault));
     }
     console.require_reason_and_proof().await.map(drop)

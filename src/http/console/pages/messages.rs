@@ -102,7 +102,9 @@ fn parse(app: &App, typed: &MessageDraft) -> Result<NotificationDraft> {
     let audience = match typed.audience.as_str() {
         "users" => recipients(app, &typed.recipients).map(Audience::Users),
         _ if typed.recipients.is_empty() => Ok(Audience::Everybody),
-        _ => Err(Fault::new(FieldCode::UnknownValue, "must be left out for a notification to all")),
+        _ => {
+            Err(Fault::new(FieldCode::UnknownValue, ("must be left out for a notification to all", "发给所有人时不填")))
+        }
     };
     let audience = audience.map_err(|fault| faults.push(fault.in_field("to"))).ok();
     let kind = NotificationKind::from_name(&typed.kind).unwrap_or(NotificationKind::Activity);
@@ -116,7 +118,9 @@ fn parse(app: &App, typed: &MessageDraft) -> Result<NotificationDraft> {
 
 fn required(typed: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> String {
     match clean(typed, limit as usize) {
-        Ok(text) if text.is_empty() => faults.push(Fault::new(FieldCode::Required, "is required").in_field(field)),
+        Ok(text) if text.is_empty() => {
+            faults.push(Fault::new(FieldCode::Required, ("is required", "不能为空")).in_field(field));
+        }
         Ok(text) => return text,
         Err(fault) => faults.push(fault.in_field(field)),
     }
@@ -136,16 +140,24 @@ fn recipients(app: &App, typed: &str) -> Result<Vec<UserId>, Fault> {
     let names: Vec<_> =
         typed.split([',', '，', ';', '；', ' ', '\n']).map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
-        return Err(Fault::new(FieldCode::Required, "is required"));
+        return Err(Fault::new(FieldCode::Required, ("is required", "不能为空")));
     }
     if names.len() > MAX_RECIPIENTS {
-        return Err(Fault::new(FieldCode::OutOfRange, format!("must have at most {MAX_RECIPIENTS} users")));
+        return Err(Fault::new(
+            FieldCode::OutOfRange,
+            (format!("must have at most {MAX_RECIPIENTS} users"), format!("最多 {MAX_RECIPIENTS} 个用户")),
+        ));
     }
     let mut users = Vec::new();
     for name in names {
         match directory::find_named(&app.core, name) {
             Ok(Some(user)) => users.push(user),
-            _ => return Err(Fault::new(FieldCode::UnknownValue, format!("user {name} does not exist"))),
+            _ => {
+                return Err(Fault::new(
+                    FieldCode::UnknownValue,
+                    (format!("user {name} does not exist"), format!("用户 {name} 不存在")),
+                ));
+            }
         }
     }
     users.sort_unstable();

@@ -26,7 +26,7 @@ use crate::{
         },
         operations::idempotency::IdempotentRequest,
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             csv::{self, CsvList},
@@ -286,7 +286,8 @@ pub async fn settle(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn try_settle(console: &ConsoleRequest) -> Result<()> {
     let by = authority(console)?;
     let decision = Decision::from_name(console.form.get("decision"));
-    let decision = decision.ok_or_else(|| Error::field("decision", Fault::new(FieldCode::Required, "is required")))?;
+    let decision = decision
+        .ok_or_else(|| Error::field("decision", Fault::new(FieldCode::Required, ("is required", "不能为空"))))?;
     console.require_step_up().await?;
     let (app, once) = (&console.context.app, IdempotentRequest::without_key(None));
     // Repeating a decision is refused, because the order is no longer in review.
@@ -318,7 +319,7 @@ async fn try_refund(console: &ConsoleRequest) -> Result<()> {
 }
 
 fn amount_fault(console: &ConsoleRequest) -> Error {
-    Error::field("amount", Fault::new(FieldCode::InvalidFormat, console.text(Text::NotAnAmount)))
+    Error::field("amount", Fault::new(FieldCode::InvalidFormat, Sentence::for_reader(console.text(Text::NotAnAmount))))
 }
 
 pub async fn replay(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

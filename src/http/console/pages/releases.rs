@@ -92,7 +92,8 @@ fn parse(typed: &TypedRelease) -> Result<ReleaseDraft> {
     let version = AppVersion::parse(&typed.version).map_err(|fault| faults.push(fault.in_field("version"))).ok();
     let code = typed.code.parse().ok().filter(|code| (0..=releases::LARGEST_CODE).contains(code));
     if code.is_none() {
-        let message = format!("must be a whole number from 0 to {}", releases::LARGEST_CODE);
+        let most = releases::LARGEST_CODE;
+        let message = (format!("must be a whole number from 0 to {most}"), format!("须为 0 到 {most} 的整数"));
         faults.push(Fault::new(FieldCode::InvalidFormat, message).in_field("code"));
     }
     let url = Some(typed.url.as_str()).filter(|url| !url.is_empty()).map(DownloadUrl::parse).transpose();

@@ -17,7 +17,7 @@ use crate::{
             violations, word_list,
         },
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             request::{ConsoleRequest, message_of, ok, page},
@@ -129,7 +129,10 @@ pub async fn undo(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 fn selected(console: &ConsoleRequest) -> Result<Vec<i64>> {
     let ids: Vec<_> = console.form.all("id").filter_map(|id| id.parse().ok()).take(MAX_DECISIONS).collect();
     if ids.is_empty() {
-        return Err(Error::field("ids", Fault::new(FieldCode::Required, console.text(Text::SelectTexts))));
+        return Err(Error::field(
+            "ids",
+            Fault::new(FieldCode::Required, Sentence::for_reader(console.text(Text::SelectTexts))),
+        ));
     }
     Ok(ids)
 }

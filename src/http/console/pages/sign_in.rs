@@ -133,5 +133,6 @@ fn require_private(console: &ConsoleRequest) -> Result<()> {
     if context.meta.client.is_loopback() || context.app.core.config.server.has_tls() {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden).detail("This link works from the machine itself, or over TLS."))
+    Err(Error::new(Code::Forbidden)
+        .detail(("This link works from the machine itself, or over TLS.", "此链接只能在本机或通过 TLS 使用。")))
 }

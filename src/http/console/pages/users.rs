@@ -35,7 +35,7 @@ use crate::{
             support::{self, SupportPage},
         },
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         admin::users,
         console::{
@@ -410,8 +410,12 @@ async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
         .parse()
         .ok()
         .filter(|amount: &i64| *amount != 0 && amount.abs() <= LARGEST_ADJUSTMENT);
-    let amount = amount
-        .ok_or_else(|| Error::field("amount", Fault::new(FieldCode::OutOfRange, console.text(Text::NotACoinChange))))?;
+    let amount = amount.ok_or_else(|| {
+        Error::field(
+            "amount",
+            Fault::new(FieldCode::OutOfRange, Sentence::for_reader(console.text(Text::NotACoinChange))),
+        )
+    })?;
     let limit = console.context.grant_limit()?;
     console.require_step_up().await?;
     let once = console.context.once(StatusCode::OK, |balance: &i64| *balance)?;

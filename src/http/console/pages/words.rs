@@ -17,7 +17,7 @@ use crate::{
         word_list::{self, WordChoice},
         words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             csv,
@@ -145,7 +145,7 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             return console.done(PAGE, &warning.map_or_else(|| done.to_owned(), |warning| format!("{done} {warning}")));
         }
         Ok((false, _)) => {
-            let fault = Fault::new(FieldCode::InvalidFormat, console.text(Text::WordIsListed));
+            let fault = Fault::new(FieldCode::InvalidFormat, Sentence::for_reader(console.text(Text::WordIsListed)));
             Error::field("word", fault)
         }
         Err(error) => error,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::FieldCode;
+use crate::types::Locale;
 
 /// The weight of a message or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,13 @@ pub enum Language {
 
 impl Language {
     pub const ALL: [Self; 2] = [Self::Chinese, Self::English];
+
+    pub const fn locale(self) -> Locale {
+        match self {
+            Self::Chinese => Locale::Chinese,
+            Self::English => Locale::English,
+        }
+    }
 
     /// Returns the language tag of BCP 47.
     pub const fn tag(self) -> &'static str {
@@ -1164,33 +1171,6 @@ pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<
         _ => return Cow::Borrowed(detail),
     };
     Cow::Owned(text)
-}
-
-/// Returns the text of a fault in a field. The English message says more, so Chinese texts take its numbers.
-pub fn fault(language: Language, code: FieldCode, message: &str) -> String {
-    if language == Language::English {
-        return message.to_owned();
-    }
-    let numbers: Vec<_> =
-        message.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty()).collect();
-    match (code, numbers.as_slice()) {
-        (FieldCode::Required, _) => "不能为空".to_owned(),
-        (FieldCode::InvalidType, _) => "类型不正确".to_owned(),
-        (FieldCode::InvalidFormat, _) => "格式不正确".to_owned(),
-        (FieldCode::InvalidCharacter, _) => "含有不允许的字符".to_owned(),
-        (FieldCode::TooLong, [most]) => format!("最多 {most} 个字"),
-        (FieldCode::TooLong, _) => "太长".to_owned(),
-        (FieldCode::TooShort, [least]) => format!("至少 {least} 个字"),
-        (FieldCode::TooShort, _) => "太短".to_owned(),
-        (FieldCode::TooMany, _) => "数量过多".to_owned(),
-        (FieldCode::OutOfRange, [least, most]) => format!("须在 {least} 到 {most} 之间"),
-        (FieldCode::OutOfRange, _) => "超出允许的范围".to_owned(),
-        (FieldCode::UnknownValue, _) => "没有这一项".to_owned(),
-        (FieldCode::NotMobile, _) => "不是手机号".to_owned(),
-        (FieldCode::RegionNotAllowed, _) => "不支持该国家或地区".to_owned(),
-        (FieldCode::NotAllowed, _) => "不允许填写".to_owned(),
-        (FieldCode::Rejected, _) => "未被接受".to_owned(),
-    }
 }
 
 /// Returns the title of an error page.

@@ -34,7 +34,7 @@ impl VerificationCode {
 impl Parameter for VerificationCode {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let written = clean(&text(value)?, CODE)?;
-        let no_code = || Fault::new(FieldCode::InvalidFormat, "must be digits");
+        let no_code = || Fault::new(FieldCode::InvalidFormat, ("must be digits", "须为数字"));
         let is_between = |character: char| character.is_whitespace() || "-‐‑–－".contains(character);
         // Separators are allowed between digits only.
         if written.starts_with(is_between) || written.ends_with(is_between) {
@@ -43,13 +43,13 @@ impl Parameter for VerificationCode {
         let digits = written.chars().filter(|character| !is_between(*character)).map(ascii_digit);
         let text: String = digits.collect::<Option<_>>().ok_or_else(no_code)?;
         if text.len() > 16 {
-            return Err(Fault::new(FieldCode::TooLong, "must be at most 16 digits long"));
+            return Err(Fault::new(FieldCode::TooLong, ("must be at most 16 digits long", "最多 16 位数字")));
         }
         Ok(Self { text, is_number: matches!(value, RawValue::Json(raw) if !raw.get().starts_with('"')) })
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,16}$", "example": "246810" })
+        json!({ "type": "string", "pattern": "^[0-9]{1,16}$", "example": "246810" })
     }
 }
 

@@ -56,7 +56,10 @@ impl Parameter for ClientTimestamp {
         if let Some(number) = is_number.then(|| serde_json::from_str::<&JsonValue>(&text).ok()).flatten() {
             // Apps read it into 64 bits, and would fail to read the whole list.
             if !is_in_64_bits(&text) {
-                let message = format!("must be from {} to {}", i64::MIN, i64::MAX);
+                let message = (
+                    format!("must be from {} to {}", i64::MIN, i64::MAX),
+                    format!("须在 {} 到 {} 之间", i64::MIN, i64::MAX),
+                );
                 return Err(Fault::new(FieldCode::OutOfRange, message));
             }
             return Ok(Self(JsonText::from_raw(number)));
@@ -66,7 +69,7 @@ impl Parameter for ClientTimestamp {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["number", "string"], "example": 1_767_225_600_000_i64 })
+        json!({ "type": "number", "example": 1_767_225_600_000_i64 })
     }
 }
 
@@ -86,7 +89,10 @@ fn kept_json(value: &RawValue<'_>, limit: usize) -> Result<JsonText<'static>, Fa
     };
     // The length of a text does not depend on its escapes.
     if json.as_str().len() > limit && text_of(value).is_none_or(|text| text.len() > limit) {
-        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+        return Err(Fault::new(
+            FieldCode::TooLong,
+            (format!("must be at most {limit} bytes long"), format!("最多 {limit} 字节")),
+        ));
     }
     check_escapes(json.as_str())?;
     Ok(json)
@@ -103,7 +109,7 @@ fn check_escapes(json: &str) -> Result<(), Fault> {
         };
         rest = escaped.get(UNIT_LENGTH..).unwrap_or_default();
         if unit == 0 {
-            return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
+            return Err(Fault::new(FieldCode::InvalidCharacter, ("must not contain NUL", "不能包含 NUL 字符")));
         }
         if (0xd800..0xe000).contains(&unit) {
             let partner = rest.strip_prefix('\\').and_then(utf16_unit);

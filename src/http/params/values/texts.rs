@@ -22,7 +22,9 @@ pub struct FileName(pub String);
 impl Parameter for FileName {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         match clean(&text(value)?, 100)? {
-            name if name.is_empty() => Err(Fault::new(FieldCode::InvalidFormat, "must be the name of a file")),
+            name if name.is_empty() => {
+                Err(Fault::new(FieldCode::InvalidFormat, ("must be the name of a file", "须为文件名")))
+            }
             name => Ok(Self(name)),
         }
     }
@@ -123,7 +125,10 @@ impl Parameter for AiResult {
         let limit = rules.limits().ai_result.as_usize();
         let text = clean_as_sent(&text(value)?, limit)?;
         if text.len() > limit {
-            return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+            return Err(Fault::new(
+                FieldCode::TooLong,
+                (format!("must be at most {limit} bytes long"), format!("最多 {limit} 字节")),
+            ));
         }
         Ok(Self(text))
     }

@@ -32,6 +32,16 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// The readers of an API document.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DocumentAudience {
+        All = "all",
+        /// Authors of apps.
+        App = "app",
+    }
+}
+
 /// Other names of purposes, without case and separators. The first sign-in registers.
 const PURPOSES: [(&[&str], Purpose); 3] = [
     (&["login", "signup", "register", "registration", "auth", "登录", "登陆", "注册"], Purpose::SignIn),
@@ -73,6 +83,7 @@ words! {
     AudienceName, "all";
     ContentType, "question";
     DayStart, "23:00";
+    DocumentAudience, "app";
     Decision, "credit";
     FigureGrouping, "day";
     LogLevel, "warn";
@@ -92,7 +103,7 @@ words! {
 fn one_of<T>(value: &RawValue<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
     let written = plain(&text(value)?);
     let found = words.iter().find(|word| plain(word) == written).and_then(|word| named(word));
-    let message = || format!("must be one of: {}", words.join(", "));
+    let message = || (format!("must be one of: {}", words.join(", ")), format!("须为其中之一：{}", words.join(", ")));
     found.ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
 }
 

@@ -27,14 +27,19 @@ impl Parameter for Messages {
         let items: Vec<_> = items.into_iter().filter(|item| !(may_be_dropped && is_instruction(item))).collect();
         let most = rules.config.llm.chat_messages as usize;
         if items.len() > most {
-            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} messages")));
+            return Err(Fault::new(
+                FieldCode::TooMany,
+                (format!("must have at most {most} messages"), format!("最多 {most} 条消息")),
+            ));
         }
         let limit = rules.config.limits.chat_body.as_usize();
         let messages = items.iter().map(|item| message(item, limit)).collect::<Result<Vec<_>, _>>()?;
         match messages.last() {
             Some(last) if last.role == MessageRole::User => Ok(Self(messages)),
-            Some(_) => Err(Fault::new(FieldCode::UnknownValue, "must end with a message of the user")),
-            None => Err(Fault::new(FieldCode::Required, "must have at least one message")),
+            Some(_) => {
+                Err(Fault::new(FieldCode::UnknownValue, ("must end with a message of the user", "须以用户的消息结尾")))
+            }
+            None => Err(Fault::new(FieldCode::Required, ("must have at least one message", "至少须有一条消息"))),
         }
     }
 
@@ -74,7 +79,12 @@ fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
     let role = match item["role"].as_str().ok_or_else(shape)? {
         "user" => MessageRole::User,
         "assistant" => MessageRole::Assistant,
-        _ => return Err(Fault::new(FieldCode::UnknownValue, "must have roles `user` and `assistant` only")),
+        _ => {
+            return Err(Fault::new(
+                FieldCode::UnknownValue,
+                ("must have roles `user` and `assistant` only", "角色只能是 `user` 和 `assistant`"),
+            ));
+        }
     };
     let content = match &item["content"] {
         Value::String(text) => text.clone(),
@@ -84,7 +94,9 @@ fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
     // The model's own earlier text is passed on unchanged.
     let cleaned = if role == MessageRole::User { clean } else { clean_as_sent };
     match cleaned(&content, limit)? {
-        content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
+        content if content.is_empty() => {
+            Err(Fault::new(FieldCode::Required, ("must have no empty messages", "不能有空消息")))
+        }
         content => Ok(ModelMessage { role, content }),
     }
 }
@@ -93,12 +105,15 @@ fn message(item: &Value, limit: usize) -> Result<ModelMessage, Fault> {
 fn part(part: &Value) -> Result<&str, Fault> {
     match (part["type"].as_str(), part["text"].as_str()) {
         (Some("text"), Some(text)) => Ok(text),
-        _ => Err(Fault::new(FieldCode::NotAllowed, "must have text content")),
+        _ => Err(Fault::new(FieldCode::NotAllowed, ("must have text content", "内容须为文本"))),
     }
 }
 
 fn shape() -> Fault {
-    Fault::new(FieldCode::InvalidType, "must be a list of objects with `role` and `content`")
+    Fault::new(
+        FieldCode::InvalidType,
+        ("must be a list of objects with `role` and `content`", "须为含 `role` 和 `content` 的对象列表"),
+    )
 }
 
 /// The sampling temperature.
@@ -106,16 +121,18 @@ pub struct Temperature(pub f64);
 
 impl Parameter for Temperature {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let temperature: f64 =
-            text(value)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
+        let temperature: f64 = text(value)?
+            .trim()
+            .parse()
+            .map_err(|_| Fault::new(FieldCode::InvalidType, ("must be a number", "须为数字")))?;
         if (0.0..=2.0).contains(&temperature) {
             return Ok(Self(temperature));
         }
-        Err(Fault::new(FieldCode::OutOfRange, "must be from 0 to 2"))
+        Err(Fault::new(FieldCode::OutOfRange, ("must be from 0 to 2", "须在 0 到 2 之间")))
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": "0.7" })
+        json!({ "type": "number", "minimum": 0, "maximum": 2, "example": 0.7 })
     }
 }
 
@@ -128,6 +145,6 @@ impl Parameter for MaxTokens {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "example": 500 })
+        json!({ "type": "integer", "minimum": 1, "example": 500 })
     }
 }

@@ -19,7 +19,7 @@ use crate::{
         payment::{OrderState, PaymentGateway, RefundOutcome, RefundQueryOutcome, RefundRequest, ReviewReason},
     },
     store::Write,
-    types::Fen,
+    types::{Fen, Locale},
 };
 
 /// The provider knows the outcome of a refund only seconds after the request.
@@ -86,7 +86,8 @@ fn store_progress(
         Ok(RefundProgress::Closed) => store.write(move |tx| store_refusal_in(tx, &number, REFUND_CLOSED)).wait(),
         Ok(RefundProgress::Unknown) => {
             store.write(move |tx| store_failure_in(tx, &number, "unconfirmed")).wait()?;
-            Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider accepted it.", refund)))
+            Err(Error::new(Code::ProviderTimeout)
+                .detail(still_open(("The provider accepted it.", "支付渠道已受理。"), refund)))
         }
         Err(RefundFailure::Refused(Failure { code, .. })) => {
             store.write(move |tx| store_refusal_in(tx, &number, &code)).wait()
@@ -95,16 +96,21 @@ fn store_progress(
             let code = failure.code.clone();
             store.write(move |tx| store_failure_in(tx, &number, &code)).wait()?;
             let error = Error::from(failure);
-            let detail = still_open(&error.detail, refund);
+            let reason = (error.detail_in(Locale::English), error.detail_in(Locale::Chinese));
+            let detail = still_open(reason, refund);
             Err(error.detail(detail))
         }
     }
 }
 
-fn still_open(reason: &str, refund: &Refund) -> String {
-    format!(
-        "{reason} The refund {} of {} is still open and will be checked again. Repeat the request to continue it.",
-        refund.refund_no, refund.amount
+fn still_open((english, chinese): (&str, &str), refund: &Refund) -> (String, String) {
+    let (number, amount) = (&refund.refund_no, refund.amount);
+    (
+        format!(
+            "{english} The refund {number} of {amount} is still open and will be checked again. Repeat the request to \
+             continue it."
+        ),
+        format!("{chinese}退款 {number}（{amount}）尚未完成，系统将再次查询。重新提交请求可继续。"),
     )
 }
 
