@@ -544,7 +544,7 @@ declare::settings! {
         secret_key: Option<SecretString> = "",
             "Secret or restricted key. If set, the channel is configured.";
         webhook_secret: Option<SecretString> = "",
-            "Signing secret of the webhook `/payment/notify/stripe`, which begins with `whsec_`. It needs the events checkout.session.*, charge.refunded and charge.dispute.*.";
+            "Signing secret of the webhook `/payment/notify/stripe`, which begins with `whsec_`. It needs the events checkout.session.*, charge.refunded, charge.dispute.created and charge.dispute.closed.";
         old_webhook_secret: Option<SecretString> = "",
             "The former signing secret, while it is replaced.";
         currency: Currency = "CNY",

@@ -10,7 +10,7 @@ mod wechat;
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    CloseOutcome, Fen, OrderRequest, RefundOutcome, RefundQueryOutcome, RefundRequest, Rejection, Trade,
+    CloseOutcome, DisputeState, Fen, OrderRequest, RefundOutcome, RefundQueryOutcome, RefundRequest, Rejection, Trade,
     TradeQueryOutcome, bill::ProviderBill,
 };
 use crate::{providers::Failure, types::Currency};
@@ -155,8 +155,8 @@ pub enum GatewayEvent {
     Trade(Trade),
     /// The end of one refund. Its amount is that of this refund alone.
     Refund(RefundReport),
-    /// The buyer's bank asks the money of this trade back.
-    Dispute { trade_no: String },
+    /// The buyer's bank asks the money of this trade back, or has decided about it.
+    Dispute { trade_no: String, state: DisputeState },
     /// It has no effect here.
     Other(String),
 }

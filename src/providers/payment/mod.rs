@@ -47,6 +47,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The names of all gateways.
 pub const CHANNELS: [&str; 4] = [alipay::PROVIDER, wechat::PROVIDER, stripe::PROVIDER, sandbox::PROVIDER];
 
+/// The state of a dispute about a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisputeState {
+    Open,
+    /// The money stays: the bank decided for the merchant, or the buyer gave up.
+    Won,
+    /// The provider has taken the money back.
+    Lost,
+}
+
 /// An order to be paid.
 #[derive(Debug, Clone)]
 pub struct OrderRequest {

@@ -242,22 +242,43 @@ fn an_unpaid_session_expires_and_closes_the_order() {
 }
 
 #[test]
-fn a_dispute_goes_to_review() {
+fn a_dispute_goes_to_review_until_it_is_won() {
     let shop = Shop::new();
-    let order_no = shop.order_no("stripe");
-    shop.stripe_request(&shop.pay_by_stripe(&order_no)).send().expect(204);
-    let body = json!({
-        "id": "evt_dispute", "object": "event", "livemode": true, "type": "charge.dispute.created",
-        "data": { "object": {
-            "id": "dp_1", "amount": 99, "currency": "usd", "status": "needs_response",
-            "payment_intent": stripe_payment_of(&shop.session(&order_no)),
-        } },
-    });
-    let body = body.to_string();
-    let webhook = (stripe_signature(STRIPE_SECRET, &body, seconds()), body);
-    shop.stripe_request(&webhook).send().expect(204);
-    let reason: String = shop.server.value("select reason from payment_orders where state = 'review'");
-    assert_eq!(reason, "disputed");
+    let report = |order_no: &str, kind: &str, status: &str| {
+        let body = json!({
+            "id": format!("evt_{order_no}_{status}"), "object": "event", "livemode": true,
+            "type": format!("charge.dispute.{kind}"),
+            "data": { "object": {
+                "id": "dp_1", "amount": 99, "currency": "usd", "status": status,
+                "payment_intent": stripe_payment_of(&shop.session(order_no)),
+            } },
+        });
+        let body = body.to_string();
+        let webhook = (stripe_signature(STRIPE_SECRET, &body, seconds()), body);
+        shop.stripe_request(&webhook).send().expect(204);
+        let reason = format!("select coalesce(reason, '') from payment_orders where order_no = '{order_no}'");
+        (shop.state(order_no).0, shop.server.value::<String>(&reason))
+    };
+    let state = |state: &str, reason: &str| (state.to_owned(), reason.to_owned());
+    let paid = || {
+        let order_no = shop.order_no("stripe");
+        shop.stripe_request(&shop.pay_by_stripe(&order_no)).send().expect(204);
+        order_no
+    };
+    let [won, lost, late] = [(); 3].map(|()| paid());
+    for order_no in [&won, &lost] {
+        assert_eq!(report(order_no, "created", "needs_response"), state("review", "disputed"));
+    }
+    assert_eq!(report(&won, "closed", "won"), state("credited", ""));
+    assert_eq!(report(&lost, "closed", "lost"), state("review", "dispute_lost"));
+    // A lost dispute stays, whatever else is told, until an operator decides.
+    assert_eq!(report(&lost, "created", "under_review"), state("review", "dispute_lost"));
+    let decide = ["payments", "settle", &lost, "refunded-externally", "--reason", "lost", "--yes"];
+    shop.server.command(&decide).expect(0);
+    assert_eq!((shop.state(&lost).0.as_str(), shop.coins()), ("refunded", 120));
+    assert_eq!(report(&lost, "closed", "warning_closed").0, "refunded");
+    // The events may arrive in another order.
+    assert_eq!(report(&late, "closed", "lost"), state("review", "dispute_lost"));
 }
 
 #[test]

@@ -17,13 +17,15 @@ use crate::{
     domain::{
         identity::users,
         money::payments::{
+            order::Order,
             orders, refunds,
             settle::{self, SettlementEffect, SettlementOutcome},
         },
     },
     error::{Code, Error, Result},
     providers::payment::{
-        CallbackMessage, GatewayEvent, GatewayReport, OrderState, PaymentGateway, Rejection, RejectionReason, payer,
+        CallbackMessage, DisputeState, GatewayEvent, GatewayReport, OrderState, PaymentGateway, Rejection,
+        RejectionReason, payer,
     },
     store::{Pending, Read, Row, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
@@ -42,6 +44,8 @@ macro_rules! select_callbacks {
 
 /// The review reason of an order whose money the buyer's bank asks back.
 const DISPUTED: &str = "disputed";
+/// The review reason of an order whose money the provider took back for the buyer's bank.
+const DISPUTE_LOST: &str = "dispute_lost";
 
 /// A stored callback.
 #[derive(Clone, Debug)]
@@ -241,18 +245,32 @@ fn apply_in(
             let outcome = refunds::apply_report_in(tx, channel, &report)?;
             Ok((outcome, Some(report.order_no), Some(report.trade_no)))
         }
-        GatewayEvent::Dispute { trade_no } => {
+        GatewayEvent::Dispute { trade_no, state } => {
             let Some(order) = orders::find_by_trade_in(tx, channel, &trade_no)? else {
                 return Ok((SettlementOutcome::unknown_order(), None, Some(trade_no)));
             };
             let order_no = order.order_no.clone();
-            let outcome = match order.state {
-                OrderState::Review => SettlementEffect::Review.into(),
-                _ => settle::review_in(tx, order, DISPUTED)?,
-            };
-            Ok((outcome, Some(order_no), Some(trade_no)))
+            Ok((apply_dispute_in(tx, order, state)?, Some(order_no), Some(trade_no)))
         }
         GatewayEvent::Other(_) => Ok((SettlementEffect::Unchanged.into(), None, None)),
+    }
+}
+
+/// Moves a disputed order to review, and back when the dispute is won. An order in review for another reason stays
+/// there, and one whose money was refunded meanwhile needs no decision.
+fn apply_dispute_in(tx: &Write<'_>, order: Order, state: DisputeState) -> Result<SettlementOutcome> {
+    let is_disputed = order.state == OrderState::Review && order.reason.as_deref() == Some(DISPUTED);
+    match (state, order.state) {
+        (DisputeState::Won, _) if is_disputed => {
+            let state = settle::settled_state(&order);
+            settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
+            Ok(SettlementEffect::Unchanged.into())
+        }
+        (DisputeState::Won, _) | (DisputeState::Lost, OrderState::Refunded) => Ok(SettlementEffect::Unchanged.into()),
+        (DisputeState::Lost, _) if is_disputed => settle::review_in(tx, order, DISPUTE_LOST),
+        (_, OrderState::Review) => Ok(SettlementEffect::Review.into()),
+        (DisputeState::Open, _) => settle::review_in(tx, order, DISPUTED),
+        (DisputeState::Lost, _) => settle::review_in(tx, order, DISPUTE_LOST),
     }
 }
 

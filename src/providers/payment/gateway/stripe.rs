@@ -113,8 +113,10 @@ impl StripeGateway {
                 GatewayEvent::Trade(self.trade_of(checkout, TradeStatus::Closed)?)
             }
             StripeEvent::Refunded(total) => GatewayEvent::Trade(Self::refunds_of(total)?),
-            StripeEvent::DisputeOpened(Some(payment)) => GatewayEvent::Dispute { trade_no: trade_number(payment)? },
-            StripeEvent::DisputeOpened(None) => return Err(RejectionReason::FieldMissing("payment_intent")),
+            StripeEvent::Dispute(Some(payment), state) => {
+                GatewayEvent::Dispute { trade_no: trade_number(payment)?, state }
+            }
+            StripeEvent::Dispute(None, _) => return Err(RejectionReason::FieldMissing("payment_intent")),
             StripeEvent::Other(kind) => GatewayEvent::Other(kind),
         })
     }

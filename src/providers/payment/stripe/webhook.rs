@@ -7,7 +7,7 @@ use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use crate::providers::payment::{Rejection, RejectionReason};
+use crate::providers::payment::{DisputeState, Rejection, RejectionReason};
 
 /// Larger bodies are not read.
 const MAX_WEBHOOK_BYTES: usize = 64 * 1024;
@@ -37,8 +37,8 @@ pub enum StripeEvent {
     /// The session ended unpaid.
     Expired(StripeCheckout),
     Refunded(StripeRefundTotal),
-    /// The bank of the buyer asks the money of this payment back.
-    DisputeOpened(Option<String>),
+    /// The bank of the buyer asked the money of this payment back, or has decided about it.
+    Dispute(Option<String>, DisputeState),
     /// A kind that has no effect here: acknowledge it.
     Other(String),
 }
@@ -101,6 +101,8 @@ struct EventObject {
     client_reference_id: Option<String>,
     payment_intent: Option<String>,
     payment_status: String,
+    /// Of a dispute.
+    status: String,
     metadata: Option<EventMetadata>,
 }
 
@@ -197,7 +199,11 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             amount: amount(object.amount, "amount")?,
             currency: object.currency.to_ascii_lowercase(),
         }),
-        "charge.dispute.created" => StripeEvent::DisputeOpened(object.payment_intent.clone()),
+        "charge.dispute.created" => StripeEvent::Dispute(object.payment_intent.clone(), DisputeState::Open),
+        "charge.dispute.closed" => {
+            let state = if object.status == "lost" { DisputeState::Lost } else { DisputeState::Won };
+            StripeEvent::Dispute(object.payment_intent.clone(), state)
+        }
         other => StripeEvent::Other(other.chars().take(128).collect()),
     })
 }
