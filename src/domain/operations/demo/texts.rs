@@ -58,8 +58,8 @@ pub const QUESTIONS: [(&str, &str, [u8; 6]); 20] = [
     ("family", "孩子转学的决定对吗？", [8, 6, 7, 8, 7, 7]),
 ];
 
-/// Texts that moderation refuses.
-pub const REFUSED: [&str; 8] = [
+/// Texts that moderation refuses; the last two wait in the review queue.
+pub const REFUSED: [&str; 10] = [
     "日赚千元，加微信了解",
     "带你玩百家乐，稳赚不赔",
     "代开发票，先办后付",
@@ -68,6 +68,8 @@ pub const REFUSED: [&str; 8] = [
     "Get rich quick with sports betting",
     "六合彩内部资料",
     "刷单兼职，日结",
+    "有没有人一起博赌",
+    "彩合六哪里看",
 ];
 
 pub const FEEDBACK: [&str; 16] = [

@@ -27,7 +27,6 @@ use crate::{
             context::ViewContext,
             format::{ShownMoney, bytes, local},
             pages::overview::{self, AlertRow, HealthLine, Overview, TodayFigure, WaitingOrder},
-            parts::GrowthTone,
             texts::Text,
         },
     },
@@ -85,13 +84,13 @@ fn collect(app: &App) -> Result<Overview<'static>> {
 
 /// Returns the figures of today beside those of yesterday.
 fn today(app: &App) -> Result<Vec<TodayFigure>> {
-    const SHOWN: [(FigureName, Text, GrowthTone, &str); 6] = [
-        (FigureName::NewUsers, Text::NewUsers, GrowthTone::Good, "growth"),
-        (FigureName::ActiveUsers, Text::ActiveUsers, GrowthTone::Good, "growth"),
-        (FigureName::Castings, Text::CastingsToday, GrowthTone::Good, "growth"),
-        (FigureName::Revenue, Text::RevenueToday, GrowthTone::Good, "revenue"),
-        (FigureName::Refunds, Text::RefundsToday, GrowthTone::Bad, "revenue"),
-        (FigureName::RequestErrors, Text::Errors, GrowthTone::Bad, "network-log?status=failed"),
+    const SHOWN: [(FigureName, Text, &str); 6] = [
+        (FigureName::NewUsers, Text::NewUsers, "growth"),
+        (FigureName::ActiveUsers, Text::ActiveUsers, "growth"),
+        (FigureName::Castings, Text::CastingsToday, "growth"),
+        (FigureName::Revenue, Text::RevenueToday, "revenue"),
+        (FigureName::Refunds, Text::RefundsToday, "revenue"),
+        (FigureName::RequestErrors, Text::Errors, "network-log?status=failed"),
     ];
     let core = &app.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
@@ -99,12 +98,12 @@ fn today(app: &App) -> Result<Vec<TodayFigure>> {
     let names = SHOWN.map(|(name, ..)| name).to_vec();
     let range = (days.first().copied(), Some(today));
     let rows = figures::list(core, &FigureQuery::new(core, Some(names), range, FigureGrouping::Day)?)?;
-    let figure = |(name, text, tone, path), currency| {
+    let figure = |(name, text, path), currency| {
         let is_of = |row: &FigureRow, day| row.name == name && row.period == day && row.currency() == currency;
         let of_day = |day| rows.iter().filter(|row| is_of(row, day)).map(|row| row.value).sum();
         let line: Vec<i64> = days.iter().map(|day| of_day(*day)).collect();
         let last = |back: usize| line.iter().rev().nth(back).copied().unwrap_or(0);
-        TodayFigure { name: text, value: last(0), before: last(1), currency, tone, path, line }
+        TodayFigure { name: text, value: last(0), yesterday: last(1), currency, path, line }
     };
     let currencies = figures::currencies(&rows);
     let with_currencies = SHOWN.into_iter().flat_map(|shown| {

@@ -214,6 +214,7 @@ texts! {
     ShowTable: "以表格查看", "Show as table";
     NoComparison: "无可比数据", "no comparison";
     ThanBefore: "较上期", "vs before";
+    Yesterday: "昨天", "yesterday";
     Reveal: "显示", "Reveal";
     RevealIsAudited: "每次显示都会写入审计。", "Each reveal is recorded in the audit.";
     // Lists.
@@ -828,6 +829,8 @@ codes! {
     "refund_before_credit": "入账前已退款", "refunded before credit";
     "refund_exceeds_amount": "退款超过金额", "refund exceeds amount";
     "coins_spent": "金币已被使用", "coins already spent";
+    "disputed": "买家银行争议", "disputed by the buyer's bank";
+    "dispute_lost": "争议败诉，款项已被扣回", "dispute lost, money taken back";
     "user_gone": "用户已注销", "user is deleted";
     "trade_of_another_order": "交易号属于其他订单", "trade number of another order";
     "account_inconsistent": "账户不一致", "inconsistent account";

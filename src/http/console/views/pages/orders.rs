@@ -217,7 +217,7 @@ fn order_facts(cx: &ViewContext, order: &OrderPage) -> Markup {
             (Text::BalanceNow, html! { (format::number(order.balance)) }),
             (
                 Text::Channel,
-                html! { (texts::code(cx.language, &order.channel)) " " @if let Some(app) = &order.app_id { code { (app) } } },
+                html! { (texts::code(cx.language, &order.channel)) " " @if let Some(app) = order.app_id.as_ref().filter(|app| **app != order.channel) { code { (app) } } },
             ),
             (
                 Text::TradeNumber,

@@ -8,21 +8,20 @@ use crate::{
         context::{Right, ViewContext, href, order_href},
         format::{self, ShownMoney, Timestamp},
         layout::{self, PageBody, Place},
-        parts::{self, GrowthTone, Stat, stats},
+        parts::{self, Stat, stats},
         texts::{self, Text, Tone},
     },
     types::Currency,
 };
 
-/// A figure of today beside the same time yesterday.
+/// A figure of today so far beside the whole of yesterday. A percentage would fall to −100 % every midnight.
 #[derive(Clone, Debug)]
 pub struct TodayFigure {
     pub name: Text,
     pub value: i64,
-    pub before: i64,
+    pub yesterday: i64,
     /// Set for money, which is in hundredths.
     pub currency: Option<Currency>,
-    pub tone: GrowthTone,
     /// The last days, oldest first.
     pub line: Vec<i64>,
     /// The page with more of it, below the console.
@@ -88,7 +87,7 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
         .map(|figure| Stat {
             name: figure.name,
             value: format::figure(figure.value, figure.currency),
-            detail: parts::trend(cx, figure.tone, figure.before, figure.value),
+            detail: html! { (cx.t(Text::Yesterday)) " " (format::figure(figure.yesterday, figure.currency)) },
             href: Some(href(figure.path)),
             line: &figure.line,
         })

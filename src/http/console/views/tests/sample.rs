@@ -260,12 +260,11 @@ fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
 }
 
 pub fn overview(cx: &ViewContext) -> Overview<'static> {
-    let figure = |name, value, before, is_money: bool, seed, path| TodayFigure {
+    let figure = |name, value, yesterday, is_money: bool, seed, path| TodayFigure {
         name,
         value,
-        before,
+        yesterday,
         currency: is_money.then_some(Currency::CNY),
-        tone: GrowthTone::Good,
         line: wave(14, value.max(10), value.max(10) / 3, seed),
         path,
     };
@@ -311,7 +310,7 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
 pub fn new_overview(cx: &ViewContext) -> Overview<'static> {
     let mut page = overview(cx);
     for figure in &mut page.figures {
-        (figure.value, figure.before, figure.line) = (0, 0, Vec::new());
+        (figure.value, figure.yesterday, figure.line) = (0, 0, Vec::new());
     }
     (page.alerts, page.waiting_orders, page.charts, page.is_new) = (Vec::new(), Vec::new(), Vec::new(), true);
     page
