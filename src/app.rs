@@ -20,7 +20,7 @@ use crate::{
             admins::Administrators,
             alerts::Alerts,
             audit::InFlightAudits,
-            backups::Backups,
+            backups::{Backups, follow::MachineFiles},
             clock_jump::ClockGuard,
             data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
             figures::CountedCodes,
@@ -149,6 +149,10 @@ impl App {
             store.set_keys(keys.clone());
         }
         words::seed(&store)?;
+        // A server stays readable and decides once it has asked the bucket.
+        if mode == OpenMode::Attach && MachineFiles::new(directory).superseded_by()?.is_some() {
+            store.set_superseded(true);
+        }
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
         if is_started && !has_log {
             tracing::warn!("the network log is missing; a new one is created");
@@ -183,6 +187,7 @@ impl App {
             breakers: breakers(&code_sender, &payments, &purchases, &moderation, &model_calls),
             served_certificate: Arc::new(certificate::ServedValidity::default()),
             jobs: Arc::new(JobBoard::new(core.clone())),
+            follow: Arc::default(),
         });
         Ok(Self {
             identities: IdentityProviders::new(core.clone()),
@@ -192,6 +197,7 @@ impl App {
                 core: core.clone(),
                 integrity: Arc::clone(&integrity),
                 clock_guard: Arc::clone(&clock_guard),
+                follow: Arc::clone(&health.follow),
             },
             admins: Administrators::new(core.clone()),
             audits: Arc::new(InFlightAudits::new(core.clone())),

@@ -218,6 +218,9 @@ codes! {
     Overloaded = "overloaded",
         "The service is overloaded. Try again after `Retry-After`.",
         "服务繁忙，请稍后再试。";
+    Superseded = "superseded",
+        "Another machine has taken over, so this one stores nothing. Reading still works.",
+        "服务已由另一台机器接管，本机目前只能读取。";
     StorageFull = "storage_full",
         "The disk is full. Reading still works.",
         "存储空间已满，目前只能读取。";

@@ -17,7 +17,10 @@ use crate::{
         moderation::shadow_mode,
         money::{ledger, payments, purchases},
         operations::{
-            backups::{self, Occasion},
+            backups::{
+                self, Occasion,
+                follow::{self, Shipper},
+            },
             doctor::{self, Services},
             figures, free_space_scrub,
             job_runs::{JobName, JobOutcome, JobRun},
@@ -39,6 +42,9 @@ const BILL_INTERVAL: Duration = Duration::from_mins(10);
 const PAYMENT_INTERVAL: Duration = Duration::from_secs(1);
 /// Other processes, such as commands, also change the word list.
 const WORD_LIST_INTERVAL: Duration = Duration::from_millis(250);
+/// The time for which a start waits for the bucket, and a stop for the last shipment.
+const CLAIM_WAIT: Duration = Duration::from_secs(5);
+const LAST_SHIPMENT: Duration = Duration::from_secs(3);
 const SHADOW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The intervals of the slow jobs.
@@ -51,6 +57,8 @@ pub struct Schedule {
     /// Backups, integrity checks and uploads.
     backups: Duration,
     free_space_scrub: Duration,
+    /// Between two looks for changes to ship.
+    follow: Duration,
     alerts: Duration,
     figures: Duration,
     /// Counts of requests and codes.
@@ -67,6 +75,7 @@ impl Default for Schedule {
             expiry: Duration::from_secs(10),
             backups: Duration::from_secs(10),
             free_space_scrub: Duration::from_secs(2),
+            follow: Duration::from_millis(250),
             alerts: Duration::from_secs(5),
             figures: Duration::from_secs(15),
             tallies: Duration::from_mins(1),
@@ -91,6 +100,7 @@ impl Schedule {
             expiry: interval,
             backups: interval,
             free_space_scrub: interval,
+            follow: interval / 4,
             alerts: interval,
             figures: interval,
             tallies: interval,
@@ -130,6 +140,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("bills", check_bills)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
+        start("latest", verify_latest)?,
         start("ledger", verify_ledger)?,
         start("free-space", scrub_free_space)?,
         start("alerts", send_alerts)?,
@@ -302,6 +313,76 @@ fn upload_backups(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     every(app, stopped, (schedule.backups, schedule.backups), JobName::BackupUpload, |run| {
         backups::offsite::upload_if_due(&app.backups, &mut steps_done(run)).map(JobOutcome::from)
     });
+}
+
+/// Verifies the newest state in the bucket on a thread of its own, because it reads a whole backup.
+fn verify_latest(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
+    lower_thread_priority();
+    every(app, stopped, (schedule.first_sweep, schedule.first_sweep), JobName::BackupVerification, |run| {
+        follow::verify_if_due(&app.backups, &mut steps_done(run)).map(JobOutcome::from)
+    });
+}
+
+/// The thread that ships changes to the bucket. It outlives the other jobs, to ship the last writes of the stop.
+pub struct Shipping {
+    stop: Sender<()>,
+    done: Receiver<()>,
+}
+
+/// Starts to ship changes, if that is configured. Returns once the bucket has said whether this machine may take writes,
+/// or has not answered for some seconds.
+///
+/// # Errors
+/// `internal` when the system cannot start a thread.
+pub fn start_shipping(app: &Arc<App>, schedule: Schedule) -> Result<Option<Shipping>> {
+    if !app.core.config.has_continuous_backup() {
+        return Ok(None);
+    }
+    let (stop, stopped) = channel();
+    let (report, reports) = channel();
+    let app = Arc::clone(app);
+    let work = move || {
+        lower_thread_priority();
+        let shipped = catch_unwind(AssertUnwindSafe(|| ship(&app, schedule, &stopped, &report)));
+        match shipped {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "continuous backup cannot start"),
+            Err(_) => tracing::error!("continuous backup panicked"),
+        }
+        let _ = report.send(());
+    };
+    std::thread::Builder::new().name("follow".into()).spawn(work).map_err(Error::internal)?;
+    // A timeout means that the bucket is away. The machine serves, and the thread asks later.
+    let _ = reports.recv_timeout(CLAIM_WAIT);
+    Ok(Some(Shipping { stop, done: reports }))
+}
+
+fn ship(app: &App, schedule: Schedule, stopped: &Receiver<()>, report: &Sender<()>) -> Result<()> {
+    let mut shipper = Shipper::open(&app.backups)?;
+    shipper.claim(Instant::now());
+    let _ = report.send(());
+    while is_running_after(stopped, schedule.follow) {
+        shipper.tick(Instant::now());
+    }
+    shipper.finish(Instant::now());
+    Ok(())
+}
+
+impl Shipping {
+    /// Ships what is left, for a few seconds at most.
+    pub fn finish(self) {
+        drop(self.stop);
+        let deadline = Instant::now() + LAST_SHIPMENT;
+        // The first report may be that of the claim.
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            match self.done.recv_timeout(left) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        tracing::warn!("the last changes could not be shipped to the bucket in time");
+    }
 }
 
 /// Scrubs deleted data on a thread of its own, because a pass reads the whole file.

@@ -145,6 +145,11 @@ impl Config {
         load(Sources::default()).map(|loaded| loaded.config)
     }
 
+    /// Returns true if changed pages are shipped to a bucket.
+    pub fn has_continuous_backup(&self) -> bool {
+        self.backup.s3_endpoint.is_some() && !self.backup.follow.is_zero()
+    }
+
     /// Returns the directory of local backups.
     pub fn backup_directory(&self) -> PathBuf {
         let default = || self.data_dir().join("backups");

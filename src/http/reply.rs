@@ -84,6 +84,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::AccountInconsistent
         | Code::BudgetSpent
         | Code::Overloaded
+        | Code::Superseded
         | Code::StorageFull
         | Code::StorageFailed
         | Code::ProviderUnavailable

@@ -65,6 +65,7 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
     app.core.store.dispatch_replies_with(Box::new(move |replies| drop(workers.spawn(async move { drop(replies) }))));
+    let shipping = jobs::start_shipping(app, schedule)?;
     let jobs = jobs::start(app, schedule)?;
     let outcome = runtime.block_on(listen(app, announce));
     app.core.store.cancel_preparation();
@@ -73,7 +74,11 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
     let (recorded, closed) = (app.audits.record_interrupted(), crash_recovery::close_interrupted(&app.core));
     app.network_log.close();
     app.core.store.close();
-    outcome.and(recorded).and(closed)
+    if let Some(shipping) = shipping {
+        shipping.finish();
+    }
+    // A superseded machine has nothing to record.
+    if app.core.store.is_superseded() { outcome } else { outcome.and(recorded).and(closed) }
 }
 
 /// Raises the limit of open files to the maximum that the system allows. Each connection is one.

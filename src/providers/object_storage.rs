@@ -90,6 +90,16 @@ struct ListPage {
     bytes: usize,
 }
 
+/// The outcome of storing an object under a new key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewObject {
+    Stored,
+    /// The key is taken, perhaps by an earlier attempt whose response was lost.
+    Exists,
+    /// The server cannot store an object only if its key is new.
+    Unsupported,
+}
+
 /// Receives the bytes transferred so far and the total.
 pub type TransferProgress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
@@ -152,6 +162,57 @@ impl ObjectStorage {
             upload.abort();
         }
         stored
+    }
+
+    /// Stores a file under a key unless the key is taken. A file of several parts replaces an existing object.
+    ///
+    /// # Errors
+    /// The object was not stored, or its state is unknown.
+    pub fn put_new(&self, key: &str, path: &Path) -> Result<NewObject, Failure> {
+        let mut file = File::open(path).map_err(|_| unreadable())?;
+        let bytes = part_of(&mut file)?;
+        if bytes.len() >= PART_BYTES {
+            if self.get(key, 0).is_ok_and(|object| object.is_none()) {
+                return self.put(key, path, &mut |_, _| ()).map(|()| NewObject::Stored);
+            }
+            return Ok(NewObject::Exists);
+        }
+        let digest = STANDARD.encode(Md5::digest(&bytes));
+        let headers = [("content-md5", digest.as_str()), ("if-none-match", "*")];
+        with_retries(|| {
+            let url = self.bucket.put_object(Some(&self.credentials), key).sign(URL_VALIDITY);
+            let answer = self.client.upload("PUT", url.as_ref(), &headers, &bytes)?;
+            match answer.status {
+                412 => Ok(NewObject::Exists),
+                501 => Ok(NewObject::Unsupported),
+                // Another upload of the same key was running.
+                409 => Err(Failure::new(FailureKind::Busy, NAME, "conflict")),
+                _ => accepted(answer).map(|_| NewObject::Stored),
+            }
+        })
+    }
+
+    /// Returns an object of at most `limit` bytes, or nothing if there is none.
+    ///
+    /// # Errors
+    /// The transfer failed; `file_too_large`.
+    pub fn get(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
+        with_retries(|| {
+            let mut bytes = Vec::new();
+            match self.fetch(key, limit, &mut bytes, &mut |_, _| ()) {
+                Ok(_) => Ok(Some(bytes)),
+                Err(failure) if failure.is_missing_object() => Ok(None),
+                Err(failure) => Err(failure),
+            }
+        })
+    }
+
+    /// Lists the first objects with a prefix, in the order of their keys: a thousand, or as many as the server sends.
+    ///
+    /// # Errors
+    /// Those of [`Self::list`].
+    pub fn list_first(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
+        Ok(self.list_page(prefix, None, None, FIRST_BYTE_TIMEOUT)?.objects)
     }
 
     /// Lists the objects with a prefix.
@@ -258,6 +319,13 @@ impl ObjectStorage {
     pub fn delete(&self, key: &str) -> Result<(), Failure> {
         let action = || self.bucket.delete_object(Some(&self.credentials), key).sign(URL_VALIDITY);
         with_retries(|| accepted(self.send("DELETE", &action(), &[])?).map(drop))
+    }
+}
+
+impl Failure {
+    /// Returns true if the requested object does not exist.
+    pub fn is_missing_object(&self) -> bool {
+        matches!(self.code.as_str(), "NoSuchKey" | "NotFound" | "http_404")
     }
 }
 

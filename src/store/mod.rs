@@ -18,6 +18,8 @@ pub mod files;
 mod free_space_scrub;
 pub mod lock;
 mod migrate;
+pub mod page_changes;
+pub mod page_sums;
 mod pending;
 pub mod restore;
 mod row;
@@ -336,6 +338,16 @@ impl Store {
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         let connection = self.shared.reader()?;
         self.shared.schema.faults(&connection)
+    }
+
+    /// Refuses all later writes of this process with `superseded`, or permits them again.
+    pub fn set_superseded(&self, is_superseded: bool) {
+        self.shared.writer.set_superseded(is_superseded);
+    }
+
+    /// Returns true if another machine has taken over, so that this one writes nothing.
+    pub fn is_superseded(&self) -> bool {
+        self.shared.writer.is_superseded()
     }
 
     /// Returns true if the compiled SQLite can overwrite single pages. [`Self::vacuum`] is the alternative.

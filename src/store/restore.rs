@@ -4,7 +4,10 @@
 //! process that opens the directory finishes an interrupted restore. The old database moves aside together with its WAL,
 //! which SQLite would replay into the new database otherwise.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{
     backup::{CopyProgress, DatabaseCopy},
@@ -29,11 +32,23 @@ const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// # Errors
 /// Storage errors. They change nothing until the marker is written.
 pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: CopyProgress<'_>) -> Result<()> {
+    restore_prepared(directory, aside, |path| Ok((copy.extract(path, progress)?, copy.contents()?)))
+}
+
+/// Replaces the directory's database by the file that `prepare` writes, and its keys by those that it returns. The old
+/// ones move to `aside`, a name in that directory. The caller holds the directory's lock.
+///
+/// # Errors
+/// Those of `prepare`; storage errors. They change nothing until the marker is written.
+pub fn restore_prepared<T>(
+    directory: &Path,
+    aside: &str,
+    prepare: impl FnOnce(&Path) -> Result<(T, BTreeMap<String, Vec<u8>>)>,
+) -> Result<T> {
     discard_prepared(directory)?;
-    let database = directory.join(DATABASE);
-    copy.extract(&with_suffix(&database, NEW), progress)?;
-    sync(&with_suffix(&database, NEW))?;
-    let carried = copy.contents()?;
+    let new = with_suffix(&directory.join(DATABASE), NEW);
+    let (prepared, carried) = prepare(&new)?;
+    sync(&new)?;
     for name in KEYS {
         if let Some(key) = carried.get(name) {
             write_private(&with_suffix(&directory.join(name), NEW), key)?;
@@ -42,7 +57,8 @@ pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: Cop
     let marker = directory.join(MARKER);
     write_private(&with_suffix(&marker, NEW), aside.as_bytes())?;
     sync_and_rename(&with_suffix(&marker, NEW), &marker)?;
-    finish(directory, true).map(drop)
+    finish(directory, true)?;
+    Ok(prepared)
 }
 
 /// Restores missing keys from the backup and nothing else. Returns their names.

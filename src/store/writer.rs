@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{SyncSender, TrySendError, sync_channel},
     },
     thread::JoinHandle,
@@ -78,6 +78,8 @@ struct Shared {
     metrics: WriterMetrics,
     dispatcher: OnceLock<ReplyDispatcher>,
     log: PathBuf,
+    /// True if another machine has taken over.
+    is_superseded: AtomicBool,
 }
 
 pub(super) struct Writer {
@@ -111,6 +113,7 @@ impl Writer {
             },
             dispatcher: OnceLock::default(),
             log: files.path().with_extension("db-wal"),
+            is_superseded: AtomicBool::new(false),
         });
         let (of_thread, slow, commit_size) = (Arc::clone(&shared), tuning.slow, tuning.commit_size);
         let is_low_priority = tuning.is_low_priority;
@@ -150,6 +153,9 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
+        if self.is_superseded() {
+            return Pending::ready(Err(Code::Superseded.into()));
+        }
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
         let Some(queue) = lock_unpoisoned(&self.queue).clone() else {
@@ -169,6 +175,14 @@ impl Writer {
     pub(super) fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
         // A process has one runtime, so a second dispatcher would do the same.
         let _ = self.shared.dispatcher.set(dispatcher);
+    }
+
+    pub(super) fn set_superseded(&self, is_superseded: bool) {
+        self.shared.is_superseded.store(is_superseded, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_superseded(&self) -> bool {
+        self.shared.is_superseded.load(Ordering::Relaxed)
     }
 
     pub(super) fn load(&self) -> WriterLoad {

@@ -17,7 +17,7 @@ use crate::{
             payments::{bills, orders, report},
         },
         operations::{
-            backups::{self, BackupStatus},
+            backups::{self, BackupStatus, follow::FollowMonitor},
             integrity::{IntegrityChecker, IntegrityStatus},
             job_runs::JobBoard,
         },
@@ -38,6 +38,8 @@ pub struct Health {
     pub served_certificate: Arc<certificate::ServedValidity>,
     /// The background jobs of this process.
     pub jobs: Arc<JobBoard>,
+    /// Continuous backup of this process.
+    pub follow: Arc<FollowMonitor>,
 }
 
 impl Health {

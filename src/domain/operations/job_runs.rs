@@ -36,6 +36,7 @@ named_enum! {
     pub enum JobName {
         Backup = "backup",
         BackupUpload = "backup_upload",
+        BackupVerification = "backup_verification",
         IntegrityCheck = "integrity_check",
         LedgerVerification = "ledger_verification",
         /// Runs on demand only.
@@ -61,6 +62,7 @@ impl JobName {
         match self {
             Self::Backup => config.backup.every.is_zero(),
             Self::BackupUpload => config.backup.s3_endpoint.is_none(),
+            Self::BackupVerification => !config.has_continuous_backup(),
             Self::IntegrityCheck => config.database.check_every.is_zero(),
             Self::Purchases => {
                 config.payment_apple.bundle_id.is_empty() && config.payment_google.package_name.is_empty()

@@ -8,6 +8,7 @@
 //! The backup records the findings, and the newest sound one is never pruned.
 
 mod create;
+pub mod follow;
 pub mod manifest;
 pub mod offsite;
 mod restore_test;
@@ -39,6 +40,8 @@ use crate::{
     types::{Timestamp, named_enum},
 };
 
+use follow::FollowMonitor;
+
 pub use create::{CreatedBackup, create, create_before, run_if_due};
 pub use restore_test::{RestoreTest, test_restore};
 pub use restoring::{RestoreResult, restore, restore_keys};
@@ -59,6 +62,7 @@ pub struct Backups {
     pub core: Core,
     pub integrity: Arc<IntegrityChecker>,
     pub clock_guard: Arc<ClockGuard>,
+    pub follow: Arc<FollowMonitor>,
 }
 
 named_enum! {

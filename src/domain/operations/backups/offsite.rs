@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Backup, BackupFailure, BackupStatus, Backups, LastBackup,
+    Backup, BackupFailure, BackupStatus, Backups, LastBackup, PREFIX,
     create::RETRY_AFTER,
     findings, list, lock_backups,
     manifest::{self, Manifest},
@@ -68,8 +68,8 @@ pub fn require_bucket(config: &Config) -> Result<Bucket> {
 
 /// A bucket with backups.
 pub struct Bucket {
-    storage: ObjectStorage,
-    prefix: String,
+    pub(super) storage: ObjectStorage,
+    pub(super) prefix: String,
 }
 
 impl Bucket {
@@ -78,7 +78,7 @@ impl Bucket {
     /// # Errors
     /// Those of the provider.
     pub fn list(&self) -> Result<Vec<Backup>> {
-        let objects = self.storage.list(&self.prefix)?;
+        let objects = self.storage.list(&self.key(PREFIX))?;
         let backups = objects.into_iter().filter_map(|object| {
             let name = object.key.strip_prefix(&self.prefix)?;
             parse_name(name, PathBuf::new(), object.bytes)
@@ -143,12 +143,12 @@ impl Bucket {
     }
 
     /// Downloads the manifest of a backup, as bytes and parsed.
-    fn manifest(&self, name: &str) -> Result<Option<(Vec<u8>, Manifest)>> {
+    pub(super) fn manifest(&self, name: &str) -> Result<Option<(Vec<u8>, Manifest)>> {
         let mut json = Vec::new();
         let key = self.key(&manifest::name_of(name));
         match self.storage.fetch(&key, manifest::MAX_BYTES, &mut json, &mut |_, _| ()) {
             Ok(_) => Ok(serde_json::from_slice(&json).ok().map(|manifest| (json, manifest))),
-            Err(failure) if matches!(failure.code.as_str(), "NoSuchKey" | "NotFound" | "http_404") => Ok(None),
+            Err(failure) if failure.is_missing_object() => Ok(None),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -208,7 +208,13 @@ impl Bucket {
         let rules = Settings { keep_size: crate::config::Bytes(u64::MAX), ..config.backup.clone() };
         let expired = retention::expired(remote, &rules, now);
         let sound = if expired.is_empty() { None } else { self.newest_sound(config, remote, now)? };
-        for backup in expired.into_iter().filter(|backup| Some(&backup.name) != sound.as_ref()) {
+        // Changes are useless without the backup on which they build.
+        let window = match &config.backup {
+            rules if rules.follow.is_zero() => std::time::Duration::ZERO,
+            rules => rules.follow_keep + rules.every,
+        };
+        let is_base = |backup: &Backup| backup.at.is_within(window, now);
+        for backup in expired.into_iter().filter(|backup| Some(&backup.name) != sound.as_ref() && !is_base(backup)) {
             self.storage.delete(&self.key(&backup.name))?;
             self.storage.delete(&self.key(&manifest::name_of(&backup.name)))?;
             deleted.push(backup);
@@ -216,7 +222,7 @@ impl Bucket {
         Ok(())
     }
 
-    fn key(&self, name: &str) -> String {
+    pub(super) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 }

@@ -1,0 +1,132 @@
+//! Terms: numbered claims in the bucket, of which the last names the machine that may ship and take writes.
+//!
+//! A claim is stored only if its key is new, so of simultaneous claims one wins. A server that cannot do that is asked
+//! before and after instead, which leaves a gap of a second.
+
+use std::{io::Write as _, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::{super::offsite::Bucket, machine_files::MachineFiles};
+use crate::{
+    error::{Code, Error, Result},
+    providers::object_storage::NewObject,
+    types::{Timestamp, random_hex},
+};
+
+const TERMS: &str = "terms/";
+/// A claim is much smaller.
+const MAX_BYTES: u64 = 4 << 10;
+/// The time after which a claim is read again on a server that overwrites objects.
+const RECHECK_AFTER: Duration = Duration::from_secs(1);
+
+/// A claim of a term.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermClaim {
+    pub machine: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+    pub version: String,
+    /// The term before.
+    pub from: u64,
+    /// Distinguishes the claims of cloned machines.
+    nonce: String,
+}
+
+/// A term and its claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermHolder {
+    pub term: u64,
+    pub claim: TermClaim,
+}
+
+/// The outcome of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ClaimOutcome {
+    Claimed {
+        holder: TermHolder,
+        /// True if the server stores an object only if its key is new.
+        is_exclusive: bool,
+    },
+    Superseded(TermHolder),
+}
+
+/// Returns the last term of a bucket.
+///
+/// # Errors
+/// Those of the provider; `provider_failed` for an unreadable claim.
+pub fn last_term(bucket: &Bucket) -> Result<Option<TermHolder>> {
+    let objects = bucket.storage.list(&bucket.key(TERMS))?;
+    let number = |key: &str| key.strip_prefix(&bucket.key(TERMS))?.parse().ok();
+    let Some(term) = objects.iter().filter_map(|object| number(&object.key)).max() else { return Ok(None) };
+    let missing = || Error::new(Code::ProviderFailed).detail(format!("The bucket lists {TERMS}{term:08} but has none."));
+    Ok(Some(find_term(bucket, term)?.ok_or_else(missing)?))
+}
+
+/// Returns a term of a bucket.
+pub(super) fn find_term(bucket: &Bucket, term: u64) -> Result<Option<TermHolder>> {
+    let Some(json) = bucket.storage.get(&key_of(bucket, term), MAX_BYTES)? else { return Ok(None) };
+    let unreadable = |_| Error::new(Code::ProviderFailed).detail(format!("{TERMS}{term:08} cannot be read."));
+    let claim = serde_json::from_slice(&json).map_err(unreadable)?;
+    Ok(Some(TermHolder { term, claim }))
+}
+
+/// Permits the next start, or the running server, to take over from the machine that holds the last term. Returns it.
+///
+/// # Errors
+/// Those of the provider; storage errors.
+pub fn take_over(bucket: &Bucket, files: &MachineFiles) -> Result<Option<TermHolder>> {
+    let last = last_term(bucket)?;
+    files.permit(last.as_ref().map_or(0, |last| last.term))?;
+    Ok(last)
+}
+
+/// Claims the next term, if the last one is this machine's or it may take over from it.
+pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) -> Result<ClaimOutcome> {
+    let (machine, last, permission) = (files.id()?, last_term(bucket)?, files.permission()?);
+    if let Some(last) = last.as_ref().filter(|last| last.claim.machine != machine && permission != Some(last.term)) {
+        return Ok(ClaimOutcome::Superseded(last.clone()));
+    }
+    let from = last.map_or(0, |last| last.term);
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex(8)? };
+    let holder = TermHolder { term: from + 1, claim };
+    let outcome = store_claim(bucket, &holder)?;
+    if matches!(outcome, ClaimOutcome::Claimed { .. }) {
+        files.clear()?;
+    }
+    Ok(outcome)
+}
+
+fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<ClaimOutcome> {
+    let key = key_of(bucket, holder.term);
+    // A server may ignore the condition and overwrite.
+    if let Some(other) = find_term(bucket, holder.term)? {
+        return Ok(ClaimOutcome::Superseded(other));
+    }
+    let mut file = tempfile::NamedTempFile::new().map_err(Error::internal)?;
+    serde_json::to_writer(&mut file, &holder.claim).map_err(Error::internal)?;
+    file.flush().map_err(Error::internal)?;
+    let is_exclusive = match bucket.storage.put_new(&key, file.path())? {
+        NewObject::Exists => true,
+        // The same bytes again: a server that keeps the condition refuses them.
+        NewObject::Stored => bucket.storage.put_new(&key, file.path())? == NewObject::Exists,
+        NewObject::Unsupported => {
+            bucket.storage.put(&key, file.path(), &mut |_, _| ())?;
+            false
+        }
+    };
+    if !is_exclusive {
+        std::thread::sleep(RECHECK_AFTER);
+    }
+    let missing = || Error::new(Code::ProviderFailed).detail("The bucket did not store the claim of a term.");
+    let stored = find_term(bucket, holder.term)?.ok_or_else(missing)?;
+    if stored == *holder {
+        return Ok(ClaimOutcome::Claimed { holder: stored, is_exclusive });
+    }
+    Ok(ClaimOutcome::Superseded(stored))
+}
+
+fn key_of(bucket: &Bucket, term: u64) -> String {
+    bucket.key(&format!("{TERMS}{term:08}"))
+}
