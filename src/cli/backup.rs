@@ -5,17 +5,25 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, check, cli_authority, print, progress_bar, record_audit, row, start_logging, table};
+use super::{
+    Common, check, cli_authority, confirm, print, progress_bar, record_audit, restore::parse_time, row, start_logging,
+    table,
+};
 use yarrow::{
     app::App,
     clock::Clock,
     domain::operations::{
-        backups::{self, Backup, CreatedBackup, Findings, Occasion, RestoreTest, manifest::Checksum, offsite},
+        backups::{
+            self, Backup, CreatedBackup, Findings, Occasion, RestoreTest,
+            follow::{self, LatestTest, MachineFiles},
+            manifest::Checksum,
+            offsite,
+        },
         data_dir::ensure_initialized,
     },
     error::{Code, Error, Result},
     thread_priority::lower_thread_priority,
-    types::{milliseconds, pluralize},
+    types::{Timestamp, milliseconds, pluralize},
 };
 
 /// Create, list, verify, upload and prune backups
@@ -48,6 +56,20 @@ enum Action {
     Verify {
         /// File or backup name; default: the newest backup
         file: Option<String>,
+        /// Assemble and verify the newest state in the bucket
+        #[arg(long, conflicts_with = "file")]
+        latest: bool,
+        /// With --latest: the newest state until this time, such as 2026-01-02T03:04:05Z
+        #[arg(long, value_name = "TIME", requires = "latest", value_parser = parse_time)]
+        at: Option<Timestamp>,
+    },
+    /// Let this machine take over from the one that ships its changes to the bucket
+    ///
+    /// For a machine that stopped taking writes because another one had taken over. The other one then stops.
+    TakeOver {
+        /// Skip the confirmation
+        #[arg(long)]
+        yes: bool,
     },
     /// Delete backups past the configured retention
     Prune,
@@ -60,7 +82,9 @@ pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
         Action::List { remote: true } => list_remote(common),
         Action::Upload => upload(common),
         Action::Fetch { name } => fetch(common, &name),
-        Action::Verify { file } => verify(common, file.as_deref()),
+        Action::Verify { latest: true, at, .. } => verify_latest(common, at),
+        Action::Verify { file, .. } => verify(common, file.as_deref()),
+        Action::TakeOver { yes } => take_over(common, yes),
         Action::Prune => prune(common),
     }
 }
@@ -212,6 +236,57 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         lines.join("\n")
     })?;
     check(test.is_sound(), "The backup is damaged or inconsistent.")
+}
+
+fn verify_latest(common: &Common, at: Option<Timestamp>) -> Result<()> {
+    let config = common.load()?.config;
+    start_logging(&config.log)?;
+    let test = match follow::test_latest(&config, at, &Clock::default(), &mut show_progress(common)) {
+        // A missing state counts as a damaged one.
+        Err(mut error) if matches!(error.code, Code::BackupUnusable | Code::NotFound) => {
+            error.code = Code::ChecksFailed;
+            return Err(error);
+        }
+        test => test?,
+    };
+    common.output(&latest_to_json(&test), || {
+        let mut lines = vec![describe_latest(&test)];
+        lines.extend(test.faults.structure.iter().map(|fault| format!("damaged: {fault}")));
+        lines.push(dangling(test.faults.dangling));
+        lines.push(ledger_summary(test.ledger_entries, test.ledger_accounts, test.ledger_discrepancies));
+        lines.join("\n")
+    })?;
+    let gap = test.state.gap.as_deref().unwrap_or_default();
+    check(gap.is_empty(), &format!("The state is not the newest: {gap}."))?;
+    check(test.is_sound(), "The newest state is damaged or inconsistent.")
+}
+
+/// Describes an assembled state in one line.
+pub(super) fn describe_latest(test: &LatestTest) -> String {
+    let state = &test.state;
+    let changes = pluralize(state.changes as u64, "change set", "change sets");
+    format!("the state of {} ({} and {changes}) in {:.1?}", state.at, state.base, test.took)
+}
+
+pub(super) fn latest_to_json(test: &LatestTest) -> Value {
+    let state = &test.state;
+    json!({
+        "at": state.at, "base": state.base, "changes": state.changes, "last": state.object_name(), "gap": state.gap,
+        "sound": test.is_consistent(), "structure": test.faults.structure, "danglingReferences": test.faults.dangling,
+        "ledgerEntries": test.ledger_entries, "ledgerAccounts": test.ledger_accounts,
+        "ledgerDiscrepancies": test.ledger_discrepancies, "tookMs": milliseconds(test.took),
+    })
+}
+
+fn take_over(common: &Common, yes: bool) -> Result<()> {
+    let config = common.load()?.config;
+    start_logging(&config.log)?;
+    ensure_initialized(&config)?;
+    let bucket = offsite::require_bucket(&config)?;
+    confirm(yes, "Let this machine take over? The one that ships its changes now will stop taking writes.")?;
+    let last = follow::take_over(&bucket, &MachineFiles::new(config.data_dir()))?;
+    let json = json!({ "term": last.as_ref().map(|last| last.term), "machine": last.map(|last| last.claim.machine) });
+    common.output(&json, || "this machine takes over: at once if its server runs, else when it starts".to_owned())
 }
 
 /// Reports a file that cannot be read as a failed check.

@@ -5,27 +5,40 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, announce, backup::show_progress, cli_authority, confirm, record_audit, start_logging};
+use super::{
+    Common, announce,
+    backup::{describe_latest, latest_to_json, show_progress},
+    check, cli_authority, confirm, record_audit, start_logging,
+};
 use yarrow::{
     app::{App, OpenMode},
     clock::Clock,
     config::Config,
     domain::operations::{
-        backups::{self, Findings},
+        backups::{self, Findings, follow},
         data_dir::ensure_initialized,
     },
     error::{Code, Result},
-    types::milliseconds,
+    types::{Timestamp, milliseconds},
 };
 
 /// Replace the database with a backup; the server must be stopped
 ///
 /// The current database is moved to `before-restore-…` in the data directory. Exits with 6 while a server is running.
+/// With --latest it downloads the newest state of the bucket, and the next start of the server takes over from the machine
+/// that wrote it; exit 5 if a later object is missing or damaged.
 /// Example: yarrow restore yarrow-20260102T030405.678Z-scheduled.db
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// File, or backup name from `yarrow backup list`
-    file: String,
+    #[arg(required_unless_present = "latest")]
+    file: Option<String>,
+    /// Restore the newest state in the bucket
+    #[arg(long, conflicts_with_all = ["file", "keys"])]
+    latest: bool,
+    /// With --latest: the newest state until this time, such as 2026-01-02T03:04:05Z
+    #[arg(long, value_name = "TIME", requires = "latest", value_parser = parse_time)]
+    at: Option<Timestamp>,
     /// Skip the confirmation
     #[arg(long)]
     yes: bool,
@@ -37,7 +50,8 @@ pub struct RestoreArgs {
 pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
-    let path = backups::find(&config, Some(&args.file), Clock::default().now())?;
+    let Some(file) = &args.file else { return restore_latest(common, config, args) };
+    let path = backups::find(&config, Some(file), Clock::default().now())?;
     if args.keys {
         return restore_keys(common, config, &path);
     }
@@ -61,6 +75,33 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
         let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
         format!("restored {} into {directory} in {:.1?}{aside}{warning}", path.display(), restored.took)
     })
+}
+
+pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-01-02T03:04:05Z".to_owned())
+}
+
+fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result<()> {
+    let directory = config.data_dir().display().to_string();
+    let until = args.at.map_or_else(String::new, |at| format!(" until {at}"));
+    confirm(args.yes, &format!("Replace the database in {directory} with the newest state in the bucket{until}?"))?;
+    let restored = follow::restore_latest(&config, args.at, &Clock::default(), &mut show_progress(common))?;
+    let app = App::open(config, OpenMode::Restore, &announce())?;
+    backups::adopt_newest(&app.core)?;
+    record_audit(&app, "restore --latest", None, cli_authority(restored.test.state.object_name()))?;
+    let mut json = latest_to_json(&restored.test);
+    json["into"] = json!(directory);
+    json["aside"] = json!(restored.aside);
+    common.output(&json, || {
+        let aside = restored.aside.as_ref().map(|aside| format!("\nthe previous database is in {}", aside.display()));
+        let warning = (!restored.test.is_consistent()).then_some(
+            "\nwarning: the state had inconsistent data; run `yarrow ledger verify` and `yarrow sync users`",
+        );
+        let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
+        format!("restored {} into {directory}{aside}{warning}", describe_latest(&restored.test))
+    })?;
+    let gap = restored.test.state.gap.as_deref().unwrap_or_default();
+    check(gap.is_empty(), &format!("The restored state is whole but not the newest: {gap}."))
 }
 
 /// Restores missing keys. Overwrites nothing, so needs no confirmation.

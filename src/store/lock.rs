@@ -77,7 +77,10 @@ pub fn running_server(directory: &Path) -> Option<String> {
 /// Names of files and directories that the program opens in a data directory.
 fn known_names() -> impl Iterator<Item = String> {
     let of_database = |name| ["", "-wal", "-shm", "-journal"].map(|suffix| format!("{name}{suffix}"));
-    let others = [LOCK, "backups", "acme", "machine.id", "take-over", "superseded.json"].into_iter().chain(KEYS).map(ToOwned::to_owned);
+    let others = [LOCK, "backups", "acme", "machine.id", "take-over", "superseded.json", "fencing"]
+        .into_iter()
+        .chain(KEYS)
+        .map(ToOwned::to_owned);
     [DATABASE, NETWORK_LOG].into_iter().flat_map(of_database).chain(others)
 }
 

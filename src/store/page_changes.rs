@@ -202,7 +202,8 @@ impl PageChanges {
         let failed = |error: io::Error| file_error(path, error);
         let file = File::open(path).map_err(failed)?;
         let Some(body) = file.metadata().map_err(failed)?.len().checked_sub(DIGEST_BYTES) else { return Ok(None) };
-        let (mut digest, mut buffer, mut start) = (digest::Context::new(&digest::SHA256), vec![0; 64 << 10], Vec::new());
+        let (mut digest, mut buffer, mut start) =
+            (digest::Context::new(&digest::SHA256), vec![0; 64 << 10], Vec::new());
         let mut reader = (&file).take(body);
         loop {
             match reader.read(&mut buffer).map_err(failed)? {

@@ -85,11 +85,12 @@ impl<W: Write> SummingWriter<W> {
 
     fn sum_whole_pages(&mut self) {
         if self.page_size.is_none() && self.partial.len() >= PAGE_SIZE_AT + 2 {
-            self.page_size = Some(match u16::from_be_bytes([self.partial[PAGE_SIZE_AT], self.partial[PAGE_SIZE_AT + 1]]) {
-                // A page of 64 KiB does not fit into the field.
-                1 => 1 << 16,
-                size => usize::from(size).max(512),
-            });
+            self.page_size =
+                Some(match u16::from_be_bytes([self.partial[PAGE_SIZE_AT], self.partial[PAGE_SIZE_AT + 1]]) {
+                    // A page of 64 KiB does not fit into the field.
+                    1 => 1 << 16,
+                    size => usize::from(size).max(512),
+                });
         }
         let Some(size) = self.page_size else { return };
         let mut pages = self.partial.chunks_exact(size);

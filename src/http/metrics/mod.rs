@@ -6,7 +6,7 @@
 mod page;
 pub mod requests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     http::{HeaderValue, Method, Request, StatusCode, header},
@@ -19,7 +19,7 @@ use super::allowed_hosts::AllowedHosts;
 use crate::{
     app::App,
     domain::operations::{
-        backups::{BackupFailure, LastBackup},
+        backups::{BackupFailure, LastBackup, follow::FollowStatus},
         health::HealthSnapshot,
         integrity::IntegrityCheck,
         network_log::NetworkLog,
@@ -88,6 +88,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
         add_files(&mut page, &condition);
         add_ledger(&mut page, &condition);
         add_backups(&mut page, &condition);
+        add_follow(&mut page, &app.health.follow.status());
         page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
         page.gauge("yarrow_payments_in_review", "Orders in review")
             .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));
@@ -225,6 +226,25 @@ fn add_backups(page: &mut Page, condition: &HealthSnapshot) {
         "Time of a failed backup since the last successful one; 0 if none",
     )
     .real(&[], seconds(failure.map(BackupFailure::at)));
+}
+
+/// Adds continuous backup, if it is on in this process.
+fn add_follow(page: &mut Page, status: &FollowStatus) {
+    if !status.is_on {
+        return;
+    }
+    page.gauge("yarrow_follow_lag_seconds", "Age of the oldest change that is not in the bucket; 0 if none")
+        .real(&[], status.lag(Instant::now()).as_secs_f64());
+    page.gauge("yarrow_follow_superseded", "1 if another machine has taken over, so that this one stores nothing")
+        .whole(&[], u64::from(status.superseded_by.is_some()));
+    page.gauge("yarrow_follow_term", "Term that this process holds; 0 if none").whole(&[], status.term.unwrap_or(0));
+    page.gauge("yarrow_follow_sequence", "Number of the last object in this term").whole(&[], status.seq);
+    page.gauge("yarrow_follow_pass_seconds", "Duration of the last comparison of all pages")
+        .real(&[], status.pass.as_secs_f64());
+    page.counter("yarrow_follow_shipments", "Objects shipped to the bucket").whole(&[], status.shipments);
+    page.counter("yarrow_follow_pages", "Changed pages shipped to the bucket").whole(&[], status.pages);
+    page.counter("yarrow_follow_bytes", "Bytes shipped to the bucket").whole(&[], status.bytes);
+    page.counter("yarrow_follow_failures", "Failed attempts to ship changes").whole(&[], status.failures);
 }
 
 fn seconds(at: Option<Timestamp>) -> f64 {

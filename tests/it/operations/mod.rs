@@ -11,6 +11,7 @@ mod alerts;
 mod api_keys;
 mod backups;
 mod clock_jump;
+mod continuous_backup;
 mod console;
 mod console_access;
 mod console_figures;

@@ -54,6 +54,10 @@ pub enum Fault {
     TakesLong(u64),
     /// Rejects uploads with this status and code.
     Refuses(u16, &'static str),
+    /// Does not know conditional requests: responds with 501, or ignores the condition with 200.
+    Unconditional(u16),
+    /// Stores objects and drops the response.
+    LosesResponses,
     /// Lists a thousand objects on every page, and never the last page.
     ListsWithoutEnd,
     /// Lists nothing on every page, and never the last page.
@@ -89,6 +93,10 @@ impl FakeS3 {
 
     pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
         self.objects.lock().unwrap().clone()
+    }
+
+    pub fn remove(&self, key: &str) {
+        self.objects.lock().unwrap().remove(key).unwrap();
     }
 
     pub fn put(&self, key: &str, bytes: &[u8]) {
@@ -185,9 +193,22 @@ impl State {
                 self.parts.insert(number, request.body.clone());
                 Reply::status(200).header("etag", &format!("\"part-{number}\""))
             }
+            ("PUT", ..) if request.header("if-none-match").is_some() && fault == Fault::Unconditional(501) => {
+                Reply::status(501).body("<Error><Code>NotImplemented</Code></Error>")
+            }
+            ("PUT", ..)
+                if request.header("if-none-match") == Some("*")
+                    && !matches!(fault, Fault::Unconditional(_))
+                    && self.objects.lock().unwrap().contains_key(&key) =>
+            {
+                Reply::status(412).body("<Error><Code>PreconditionFailed</Code></Error>")
+            }
             ("PUT", ..) => {
                 let stored = if fault == Fault::StoresHalf { request.body.len() / 2 } else { request.body.len() };
                 self.objects.lock().unwrap().insert(key, request.body[..stored].to_vec());
+                if fault == Fault::LosesResponses {
+                    return Reply::status(504);
+                }
                 Reply::status(200).header("etag", "\"whole\"")
             }
             ("POST", _, Some(_), _) => xml("InitiateMultipartUploadResult", "<UploadId>one</UploadId>"),

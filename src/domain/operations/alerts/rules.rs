@@ -1,5 +1,7 @@
 //! The alert rules and their texts.
 
+use std::time::{Duration, Instant};
+
 use crate::{
     config::Config,
     core::Core,
@@ -10,6 +12,10 @@ use crate::{
     types::{Timestamp, pluralize},
 };
 
+/// A change that is not in the bucket for so long, and for so many intervals, raises an alert after the tolerance.
+const MAX_LAG: Duration = Duration::from_secs(60);
+const MAX_LAG_INTERVALS: u32 = 6;
+const LAG_TOLERANCE: Duration = Duration::from_mins(2);
 /// The prefix of the rule of each provider.
 pub const PROVIDER_DOWN: &str = "provider_down:";
 const DATABASE_DAMAGED: &str = "database_damaged";
@@ -46,6 +52,7 @@ pub fn evaluate(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
         backup_old(config, snapshot),
     ]);
     findings.extend(backup_upload_failed(config, snapshot));
+    findings.extend(backup_behind(health));
     findings.extend(certificate_expiring(health, snapshot.at));
     findings.push(code_budget(config, snapshot));
     findings
@@ -142,6 +149,28 @@ fn backup_upload_failed(config: &Config, snapshot: &HealthSnapshot) -> Option<Fi
     let failure = snapshot.offsite.failure.as_ref();
     let cause = failure.map_or_else(String::new, |failure| failure.detail.clone());
     Some(Finding::new("backup_upload_failed", failure.is_some(), format!("Backups cannot be uploaded: {cause}")))
+}
+
+/// Returns nothing without continuous backup. A lag of six intervals is more than a failed shipment.
+fn backup_behind(health: &Health) -> Vec<Finding> {
+    let config = &health.core.config;
+    if !config.has_continuous_backup() {
+        return Vec::new();
+    }
+    let (status, now) = (health.follow.status(), Instant::now());
+    let lag = status.lag(now);
+    let is_superseded = status.superseded_by.is_some();
+    let most = MAX_LAG.max(config.backup.follow * MAX_LAG_INTERVALS) + LAG_TOLERANCE;
+    let cause = status.failure.map_or_else(String::new, |failure| format!(": {failure}"));
+    let behind = format!("Changes of {} s are not in the bucket{cause}.", lag.as_secs());
+    let superseded = status.superseded_by.map_or_else(String::new, |by| {
+        let since = Timestamp(by.claim.at);
+        format!("Machine {} took over at {since}, and this one stores nothing. Run `yarrow backup take-over` here, or switch this one off.", by.claim.machine)
+    });
+    vec![
+        Finding::new("backup_behind", lag > most && !is_superseded, behind),
+        Finding::new("backup_superseded", is_superseded, superseded),
+    ]
 }
 
 /// Evaluates the served certificate: the files may already hold a renewed one that cannot be loaded.

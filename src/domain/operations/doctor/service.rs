@@ -21,7 +21,10 @@ use crate::{
         },
         operations::{
             alerts::{self, PROVIDER_DOWN},
-            backups::offsite,
+            backups::{
+                follow::{self, MachineFiles},
+                offsite::{self, Bucket},
+            },
             forwarding::{self, ForwardingFault, ForwardingFinding},
             network_log,
         },
@@ -152,7 +155,12 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     }
     match offsite::bucket(config) {
         Ok(None) => {}
-        Ok(Some(bucket)) => checks.push(probed("backup bucket", "s3", bucket.probe())),
+        Ok(Some(bucket)) => {
+            checks.push(probed("backup bucket", "s3", bucket.probe()));
+            if config.has_continuous_backup() {
+                checks.push(continuous_backup(installation, &bucket));
+            }
+        }
         Err(error) => checks.push(Check::new(PROVIDERS, "backup bucket", Verdict::Fail, error.to_string())),
     }
     checks.extend(providers_down(installation));
@@ -161,6 +169,29 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
         checks.push(probed("alerts", "webhook", webhook.probe()));
     }
     checks
+}
+
+/// Reports who ships to the bucket, and what arrived last.
+fn continuous_backup(installation: &Installation<'_>, bucket: &Bucket) -> Check {
+    let check = |verdict, detail: String| Check::new("backups", "continuous", verdict, detail);
+    let superseded = MachineFiles::new(installation.config.data_dir()).superseded_by();
+    if let Ok(Some(by)) = superseded {
+        let detail = format!("machine {} took over with term {}; this one stores nothing", by.claim.machine, by.term);
+        return check(Verdict::Fail, format!("{detail}: run `yarrow backup take-over`, or switch this machine off"));
+    }
+    match follow::last_term(bucket).and_then(|last| Ok((last, bucket.list_changes()?.pop()))) {
+        Err(error) => check(Verdict::Fail, error.describe()),
+        Ok((None, _)) => check(Verdict::Warn, "no server has claimed the bucket yet".to_owned()),
+        Ok((Some(last), None)) => check(Verdict::Warn, format!("term {} has shipped nothing yet", last.term)),
+        Ok((Some(last), Some(newest))) => {
+            let fencing = match MachineFiles::new(installation.config.data_dir()).is_exclusive() {
+                Ok(Some(false)) => "; the server does not know conditional requests: fencing has a gap of a second",
+                _ => "",
+            };
+            let detail = format!("term {}, newest state of {}{fencing}", last.term, newest.at);
+            check(if fencing.is_empty() { Verdict::Pass } else { Verdict::Warn }, detail)
+        }
+    }
 }
 
 /// Fails for each provider that the server reports as down. A probe does not see everything: an account without money

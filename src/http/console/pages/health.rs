@@ -1,6 +1,6 @@
 //! The health of the installation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{body::Body, http::Response};
 
@@ -21,7 +21,10 @@ use crate::{
         views::{
             context::Flash,
             pages::{
-                health::{self as view, BackupRow, CheckRow, HealthPage, JobRow, LedgerHealth, PastAlert, ProviderRow},
+                health::{
+                    self as view, BackupRow, CheckRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth, PastAlert,
+                    ProviderRow,
+                },
                 overview::AlertRow,
             },
             texts::{self, Text, Tone},
@@ -55,6 +58,7 @@ fn collect(app: &App) -> Result<HealthPage> {
         backup_state: report.backup_state.name().to_owned(),
         backup_failure: snapshot.backups.failure.as_ref().map(failure),
         upload_failure: snapshot.offsite.failure.as_ref().map(failure),
+        continuous: continuous(app),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: app.health.jobs.opened_at(),
         checked_at: report.doctor.as_ref().map(DoctorReport::at),
@@ -95,6 +99,27 @@ fn collect(app: &App) -> Result<HealthPage> {
             .collect(),
         providers: report.providers.into_iter().map(provider_row).collect(),
         jobs: report.jobs.into_iter().map(job_row).collect(),
+    })
+}
+
+fn continuous(app: &App) -> Option<ContinuousBackup> {
+    let config = &app.core.config;
+    if !config.has_continuous_backup() {
+        return None;
+    }
+    let (status, now) = (app.health.follow.status(), Instant::now());
+    let lag = status.lag(now);
+    let state = match () {
+        () if status.superseded_by.is_some() => "superseded",
+        () if lag > config.backup.follow * 6 => "behind",
+        () => "current",
+    };
+    Some(ContinuousBackup {
+        state: state.to_owned(),
+        lag_s: lag.as_secs(),
+        shipped_at: status.shipped_at,
+        objects: status.shipments,
+        failure: status.failure,
     })
 }
 

@@ -689,6 +689,10 @@ texts! {
     NextRun: "下次运行", "Next run";
     Backups: "备份", "Backups";
     NoBackups: "还没有备份", "No backups yet";
+    ContinuousBackup: "持续备份", "Continuous backup";
+    NewestInBucket: "存储桶中的最新状态", "Newest state in the bucket";
+    BackupLag: "滞后", "Lag";
+    ObjectsShipped: "已上传对象", "Objects shipped";
     BackUpNow: "立即备份", "Back up now";
     Sound: "完好", "Sound";
     JobStarted: "已开始，进度见下方的后台任务。", "Started. The jobs below show its progress.";
@@ -879,6 +883,8 @@ codes! {
     "warning": "注意", "warning";
     "current": "正常", "current";
     "old": "过旧", "old";
+    "behind": "滞后", "behind";
+    "superseded": "已被接管", "superseded";
     "none": "无", "none";
     "off": "关闭", "off";
     "consistent": "一致", "consistent";
@@ -975,6 +981,7 @@ codes! {
     "bills": "核对账单", "bills of the payment providers";
     "payment_keys": "更新支付验签密钥", "verification keys of payments";
     "backup_upload": "备份上传", "backup upload";
+    "backup_verification": "持续备份恢复演练", "test of continuous backup";
     "doctor": "诊断", "doctor";
     "notification_expiry": "消息过期", "expiry of notifications";
     "alerts": "告警检查", "alerts";
@@ -1025,11 +1032,13 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
         "credited" | "active" | "ok" | "current" | "consistent" | "sound" | "uploaded" | "breaker_closed"
         | "delivered" | "done" | "succeeded" | "allowed" | "published" | "pass" | "TRADE_SUCCESS"
         | "TRADE_FINISHED" | "sent" | "confirmed" | "acquitted" => Tone::Good,
-        "review" | "paid" | "warning" | "warn" | "old" | "unverified" | "breaker_probing" | "unknown"
+        "review" | "paid" | "warning" | "warn" | "old" | "behind" | "unverified" | "breaker_probing" | "unknown"
         | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
         | "wrongly_refused" | "asked" | "not_found" | "already_exists" => Tone::Notice,
         "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
-        | "breaker_open" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => Tone::Bad,
+        | "breaker_open" | "superseded" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => {
+            Tone::Bad
+        }
         _ => Tone::Neutral,
     };
     (tone, code(language, state))
@@ -1115,6 +1124,8 @@ pub fn alert(language: Language, rule: &str) -> &str {
         "disk_low" => ("磁盘空间不足", "The disk is almost full"),
         "backup_old" => ("备份过旧", "The last backup is old"),
         "backup_upload_failed" => ("备份上传失败", "Backups cannot be uploaded"),
+        "backup_behind" => ("持续备份滞后", "Continuous backup is behind"),
+        "backup_superseded" => ("已被另一台机器接管", "Another machine has taken over"),
         "certificate_expiring" => ("证书即将到期", "The certificate expires soon"),
         "code_budget" => ("验证码用量偏高", "Many codes were sent"),
         "database_damaged" => ("数据库损坏", "The database is damaged"),

@@ -62,6 +62,13 @@ pub struct LatestState {
     pub gap: Option<String>,
 }
 
+impl LatestState {
+    /// Returns term and number of the last object, if there is one.
+    pub fn object_name(&self) -> Option<String> {
+        self.last.map(|(term, seq)| format!("{term}/{seq}"))
+    }
+}
+
 /// The result of the checks of an assembled state.
 #[derive(Clone, Debug)]
 pub struct LatestTest {
@@ -216,7 +223,14 @@ fn assemble_and_check(
     };
     if !faults.structure.is_empty() {
         let (took, ledger) = (started.elapsed(), 0);
-        return Ok(LatestTest { state, faults, ledger_entries: 0, ledger_accounts: 0, ledger_discrepancies: ledger, took });
+        return Ok(LatestTest {
+            state,
+            faults,
+            ledger_entries: 0,
+            ledger_accounts: 0,
+            ledger_discrepancies: ledger,
+            took,
+        });
     }
     let report = verification::inspect_copy(&copy, &mut |_, _| ())?;
     progress("checking", 2, 2);

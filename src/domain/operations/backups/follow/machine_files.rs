@@ -13,6 +13,7 @@ use crate::{
 const ID: &str = "machine.id";
 const PERMISSION: &str = "take-over";
 const SUPERSEDED: &str = "superseded.json";
+const FENCING: &str = "fencing";
 
 /// The files of one data directory.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ impl MachineFiles {
         if let Some(id) = self.read(ID)?.filter(|id| !id.is_empty()) {
             return Ok(id);
         }
-        let id = random_hex(16)?;
+        let id = random_hex()?;
         self.write(ID, &id)?;
         Ok(id)
     }
@@ -55,6 +56,18 @@ impl MachineFiles {
 
     pub(super) fn mark_superseded(&self, by: &TermHolder) -> Result<()> {
         self.write(SUPERSEDED, &serde_json::to_string(by).map_err(Error::internal)?)
+    }
+
+    /// Returns true if the bucket stores a claim only if its key is new, as the last claim found out.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn is_exclusive(&self) -> Result<Option<bool>> {
+        Ok(self.read(FENCING)?.map(|fencing| fencing == "exclusive"))
+    }
+
+    pub(super) fn note_exclusive(&self, is_exclusive: bool) -> Result<()> {
+        self.write(FENCING, if is_exclusive { "exclusive" } else { "weak" })
     }
 
     /// Removes the permission and the mark, once this machine holds the last term.

@@ -308,7 +308,8 @@ impl<'app> Shipper<'app> {
     fn prepare(&mut self, term: u64, now: Instant) -> Result<bool> {
         let config = &self.backups.core.config;
         let at = self.backups.core.clock.now();
-        let is_long = |chain: &Chain| chain.began.is_some_and(|began| !began.is_near(config.backup.follow_keep / 2, at));
+        let is_long =
+            |chain: &Chain| chain.began.is_some_and(|began| !began.is_near(config.backup.follow_keep / 2, at));
         if self.chain.as_ref().is_none_or(is_long) {
             self.begin_chain()?;
         }
@@ -367,9 +368,9 @@ impl<'app> Shipper<'app> {
         self.bucket.storage.fetch(&self.bucket.key(&base.name), base.bytes, &mut writer, &mut |_, _| ())?;
         let (sums, sha256) = writer.finish();
         let is_right = expected.is_none_or(|expected| expected == sha256);
-        sums.filter(|_| is_right).map(|sums| (sums, sha256)).ok_or_else(|| {
-            Error::new(Code::ProviderFailed).detail(format!("{} in the bucket is damaged.", base.name))
-        })
+        sums.filter(|_| is_right)
+            .map(|sums| (sums, sha256))
+            .ok_or_else(|| Error::new(Code::ProviderFailed).detail(format!("{} in the bucket is damaged.", base.name)))
     }
 
     /// Deletes changes that are older than configured, while the clock is trusted.

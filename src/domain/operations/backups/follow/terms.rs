@@ -59,7 +59,8 @@ pub fn last_term(bucket: &Bucket) -> Result<Option<TermHolder>> {
     let objects = bucket.storage.list(&bucket.key(TERMS))?;
     let number = |key: &str| key.strip_prefix(&bucket.key(TERMS))?.parse().ok();
     let Some(term) = objects.iter().filter_map(|object| number(&object.key)).max() else { return Ok(None) };
-    let missing = || Error::new(Code::ProviderFailed).detail(format!("The bucket lists {TERMS}{term:08} but has none."));
+    let missing =
+        || Error::new(Code::ProviderFailed).detail(format!("The bucket lists {TERMS}{term:08} but has none."));
     Ok(Some(find_term(bucket, term)?.ok_or_else(missing)?))
 }
 
@@ -89,11 +90,12 @@ pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) 
     }
     let from = last.map_or(0, |last| last.term);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex(8)? };
+    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex()? };
     let holder = TermHolder { term: from + 1, claim };
     let outcome = store_claim(bucket, &holder)?;
-    if matches!(outcome, ClaimOutcome::Claimed { .. }) {
+    if let ClaimOutcome::Claimed { is_exclusive, .. } = outcome {
         files.clear()?;
+        files.note_exclusive(is_exclusive)?;
     }
     Ok(outcome)
 }

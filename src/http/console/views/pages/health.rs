@@ -79,6 +79,19 @@ pub struct LedgerHealth {
     pub payment_differences: u64,
 }
 
+/// Continuous backup to a bucket.
+#[derive(Clone, Debug)]
+pub struct ContinuousBackup {
+    /// `current`, `behind` or `superseded`.
+    pub state: String,
+    /// Age of the oldest change that is not in the bucket.
+    pub lag_s: u64,
+    /// The time of the newest state in the bucket.
+    pub shipped_at: Option<Timestamp>,
+    pub objects: u64,
+    pub failure: Option<String>,
+}
+
 /// The health page.
 #[derive(Clone, Debug)]
 pub struct HealthPage {
@@ -93,6 +106,8 @@ pub struct HealthPage {
     pub backup_state: String,
     pub backup_failure: Option<(Timestamp, String)>,
     pub upload_failure: Option<(Timestamp, String)>,
+    /// None if it is switched off.
+    pub continuous: Option<ContinuousBackup>,
     pub ledger: LedgerHealth,
     pub providers: Vec<ProviderRow>,
     pub jobs: Vec<JobRow>,
@@ -210,6 +225,15 @@ fn backups(cx: &ViewContext, health: &HealthPage) -> Markup {
         &parts::state(cx, &health.backup_state),
         &html! {
             @for (at, detail) in health.backup_failure.iter().chain(&health.upload_failure) { (parts::note(Tone::Bad, &html! { p { (detail) } p.hint { (cx.time(*at)) } })) }
+            @if let Some(continuous) = &health.continuous {
+                @if let Some(failure) = &continuous.failure { (parts::note(Tone::Bad, &html! { p { (failure) } })) }
+                (facts(cx, &[
+                    (Text::ContinuousBackup, parts::state(cx, &continuous.state)),
+                    (Text::NewestInBucket, continuous.shipped_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
+                    (Text::BackupLag, html! { (format::duration(i64::try_from(continuous.lag_s).unwrap_or(i64::MAX).saturating_mul(1_000_000))) }),
+                    (Text::ObjectsShipped, html! { (format::number(i64::try_from(continuous.objects).unwrap_or(i64::MAX))) }),
+                ]))
+            }
             @if health.backups.is_empty() { p.empty { (cx.t(Text::NoBackups)) } } @else {
                 (lists::table(cx, Text::Backups, &[time(Text::Time), number(Text::Size), text(Text::Sound), text(Text::Offsite)], health.backups.iter().map(|row| vec![
                     cx.cell_time(row.at),

@@ -1216,6 +1216,13 @@ pub fn health() -> HealthPage {
         backup_state: "current".into(),
         backup_failure: None,
         upload_failure: None,
+        continuous: Some(ContinuousBackup {
+            state: "current".into(),
+            lag_s: 3,
+            shipped_at: Some(ago(4000)),
+            objects: 1204,
+            failure: None,
+        }),
         ledger: LedgerHealth {
             state: "consistent".into(),
             at: Some(ago(20 * HOUR)),
