@@ -257,7 +257,7 @@ fn verify_latest(common: &Common, at: Option<Timestamp>) -> Result<()> {
         lines.join("\n")
     })?;
     let gap = test.state.gap.as_deref().unwrap_or_default();
-    check(gap.is_empty(), &format!("The state is not the newest: {gap}."))?;
+    check(gap.is_empty(), format!("The state is not the newest: {gap}."))?;
     check(test.is_sound(), "The newest state is damaged or inconsistent.")
 }
 

@@ -101,7 +101,7 @@ fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result
         format!("restored {} into {directory}{aside}{warning}", describe_latest(&restored.test))
     })?;
     let gap = restored.test.state.gap.as_deref().unwrap_or_default();
-    check(gap.is_empty(), &format!("The restored state is whole but not the newest: {gap}."))
+    check(gap.is_empty(), format!("The restored state is whole but not the newest: {gap}."))
 }
 
 /// Restores missing keys. Overwrites nothing, so needs no confirmation.

@@ -25,7 +25,7 @@ use crate::error::{Code, Error, Result};
 
 const FORMAT: &str = "yarrow page changes 1";
 /// Bytes of the two lines are far below this.
-const MAX_HEAD_BYTES: u64 = 4 << 10;
+const MAX_HEAD_BYTES: usize = 4 << 10;
 const DIGEST_BYTES: u64 = 32;
 /// SQLite's maximum.
 const MAX_PAGE_SIZE: u32 = 1 << 16;
@@ -211,7 +211,7 @@ impl PageChanges {
                 count => {
                     digest.update(&buffer[..count]);
                     if start.is_empty() {
-                        start.extend_from_slice(&buffer[..count.min(MAX_HEAD_BYTES as usize)]);
+                        start.extend_from_slice(&buffer[..count.min(MAX_HEAD_BYTES)]);
                     }
                 }
             }
@@ -242,7 +242,7 @@ impl PageChanges {
         let mut reader = BufReader::new(File::open(path).map_err(failed)?);
         let mut start = Vec::new();
         for _ in 0..2 {
-            reader.by_ref().take(MAX_HEAD_BYTES).read_until(b'\n', &mut start).map_err(failed)?;
+            reader.by_ref().take(MAX_HEAD_BYTES as u64).read_until(b'\n', &mut start).map_err(failed)?;
         }
         let head = Self::parse(&start).ok_or_else(unfit)?;
         let mut pages = GzDecoder::new(reader);

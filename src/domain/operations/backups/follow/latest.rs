@@ -289,7 +289,7 @@ impl Assembly<'_> {
                     continue;
                 }
             };
-            if let Some(state) = self.apply_group(base, &path, group, &mut gap, progress)? {
+            if let Some(state) = self.apply_group(base, &path, &group, &mut gap, progress)? {
                 return Ok(state);
             }
         }
@@ -309,7 +309,7 @@ impl Assembly<'_> {
         &self,
         base: &Backup,
         path: &Path,
-        group: Vec<ChangesObject>,
+        group: &[ChangesObject],
         gap: &mut Option<String>,
         progress: BackupProgress<'_>,
     ) -> Result<Option<LatestState>> {
@@ -349,7 +349,7 @@ impl Assembly<'_> {
     /// Downloads and checks objects, several at a time.
     fn fetch_links(
         &self,
-        objects: Vec<ChangesObject>,
+        objects: &[ChangesObject],
         directory: &Path,
         progress: BackupProgress<'_>,
     ) -> Result<Vec<Link>> {
@@ -358,12 +358,10 @@ impl Assembly<'_> {
         for chunk in objects.chunks(DOWNLOADS) {
             progress("fetching", links.len() as u64, total as u64);
             let fetched: Vec<Result<Link>> = std::thread::scope(|scope| {
-                let running: Vec<_> =
-                    chunk.iter().map(|object| scope.spawn(|| self.fetch_link(object, directory))).collect();
-                let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|_| Err(Error::internal("a download panicked")))
-                };
-                running.into_iter().map(join).collect()
+                let start = |object| scope.spawn(move || self.fetch_link(object, directory));
+                let running: Vec<_> = chunk.iter().map(start).collect();
+                let panicked = |_| Err(Error::internal("a download panicked"));
+                running.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
             });
             for link in fetched {
                 links.push(link?);

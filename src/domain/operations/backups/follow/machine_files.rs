@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::terms::TermHolder;
+use super::term_holder::TermHolder;
 use crate::{
     error::{Error, Result},
     store::files::{self, file_error, sync_and_rename, with_suffix, write_private},
@@ -32,7 +32,7 @@ impl MachineFiles {
         if let Some(id) = self.read(ID)?.filter(|id| !id.is_empty()) {
             return Ok(id);
         }
-        let id = random_hex()?;
+        let id = random_hex::<16>()?;
         self.write(ID, &id)?;
         Ok(id)
     }

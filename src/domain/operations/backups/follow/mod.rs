@@ -10,11 +10,13 @@ mod latest;
 mod machine_files;
 mod shipper;
 mod status;
+mod term_holder;
 mod terms;
 
 pub use changes_object::ChangesObject;
-pub use latest::{LatestRestore, LatestTest, restore_latest, test_latest, verify_if_due};
+pub use latest::{LatestRestore, LatestState, LatestTest, restore_latest, test_latest, verify_if_due};
 pub use machine_files::MachineFiles;
 pub use shipper::Shipper;
 pub use status::{FollowMonitor, FollowStatus};
-pub use terms::{TermClaim, TermHolder, last_term, take_over};
+pub use term_holder::{TermClaim, TermHolder};
+pub use terms::{last_term, take_over};

@@ -15,7 +15,8 @@ use super::{
     changes_object::{CHANGES, ChangesObject},
     machine_files::MachineFiles,
     status::FollowMonitor,
-    terms::{ClaimOutcome, TermHolder, claim_next, find_term},
+    term_holder::TermHolder,
+    terms::{ClaimOutcome, claim_next, find_term},
 };
 use crate::{
     error::{Code, Error, Result},
@@ -149,10 +150,14 @@ impl<'app> Shipper<'app> {
         if self.term.is_none() {
             return self.try_claim(now);
         }
+        // Expired changes that cannot be deleted are no reason not to ship.
+        if let Err(error) = self.sweep(now) {
+            tracing::warn!(%error, "expired changes could not be deleted from the bucket");
+        }
         if self.changed_at.is_some_and(|since| now.saturating_duration_since(since) >= self.gathering()) {
             self.ship(now)?;
         }
-        self.sweep(now)
+        Ok(())
     }
 
     fn gathering(&self) -> Duration {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::terms::TermHolder;
+use super::term_holder::TermHolder;
 use crate::{concurrency::lock::lock_unpoisoned, types::Timestamp};
 
 /// The state of continuous backup.

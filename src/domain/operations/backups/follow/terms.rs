@@ -5,9 +5,11 @@
 
 use std::{io::Write as _, time::Duration};
 
-use serde::{Deserialize, Serialize};
-
-use super::{super::offsite::Bucket, machine_files::MachineFiles};
+use super::{
+    super::offsite::Bucket,
+    machine_files::MachineFiles,
+    term_holder::{TermClaim, TermHolder},
+};
 use crate::{
     error::{Code, Error, Result},
     providers::object_storage::NewObject,
@@ -19,26 +21,6 @@ const TERMS: &str = "terms/";
 const MAX_BYTES: u64 = 4 << 10;
 /// The time after which a claim is read again on a server that overwrites objects.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-
-/// A claim of a term.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TermClaim {
-    pub machine: String,
-    /// Milliseconds since 1970.
-    pub at: i64,
-    pub version: String,
-    /// The term before.
-    pub from: u64,
-    /// Distinguishes the claims of cloned machines.
-    nonce: String,
-}
-
-/// A term and its claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TermHolder {
-    pub term: u64,
-    pub claim: TermClaim,
-}
 
 /// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +72,7 @@ pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) 
     }
     let from = last.map_or(0, |last| last.term);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex()? };
+    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex::<16>()? };
     let holder = TermHolder { term: from + 1, claim };
     let outcome = store_claim(bucket, &holder)?;
     if let ClaimOutcome::Claimed { is_exclusive, .. } = outcome {
