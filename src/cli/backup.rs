@@ -1,6 +1,9 @@
 //! `yarrow backup`: backups of the database.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -12,10 +15,11 @@ use super::{
 use yarrow::{
     app::App,
     clock::Clock,
+    config::Directory,
     domain::operations::{
         backups::{
             self, Backup, CreatedBackup, Findings, Occasion, RestoreTest,
-            follow::{self, LatestTest, MachineFiles},
+            follow::{self, LatestTest, MachineFiles, PulledChanges, Standby},
             manifest::Checksum,
             offsite,
         },
@@ -63,6 +67,16 @@ enum Action {
         #[arg(long, value_name = "TIME", requires = "latest", value_parser = parse_time)]
         at: Option<Timestamp>,
     },
+    /// Pull the newest backup and all changes from the bucket again and again, until Ctrl-C
+    ///
+    /// For a warm standby: `yarrow restore --latest --data-dir DIR` then downloads only what is missing.
+    Follow {
+        /// Data directory of the standby
+        directory: PathBuf,
+        /// Pull once
+        #[arg(long)]
+        once: bool,
+    },
     /// Let this machine take over from the one that ships its changes to the bucket
     ///
     /// For a machine that stopped taking writes because another one had taken over. The other one then stops.
@@ -84,6 +98,7 @@ pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
         Action::Fetch { name } => fetch(common, &name),
         Action::Verify { latest: true, at, .. } => verify_latest(common, at),
         Action::Verify { file, .. } => verify(common, file.as_deref()),
+        Action::Follow { directory, once } => pull(common, directory, once),
         Action::TakeOver { yes } => take_over(common, yes),
         Action::Prune => prune(common),
     }
@@ -276,6 +291,33 @@ pub(super) fn latest_to_json(test: &LatestTest) -> Value {
         "ledgerEntries": test.ledger_entries, "ledgerAccounts": test.ledger_accounts,
         "ledgerDiscrepancies": test.ledger_discrepancies, "tookMs": milliseconds(test.took),
     })
+}
+
+fn pull(common: &Common, directory: PathBuf, once: bool) -> Result<()> {
+    let mut config = common.load()?.config;
+    start_logging(&config.log)?;
+    config.paths.data_dir = Directory(directory);
+    let mut standby = Standby::new(&config)?;
+    let pause = config.backup.follow.max(Duration::from_secs(1));
+    loop {
+        match standby.pull(Clock::default().now(), &mut show_progress(common)) {
+            Ok(pulled) if once || pulled.objects > 0 => {
+                let PulledChanges { base, objects, at } = &pulled;
+                let json = json!({ "base": base, "objects": objects, "at": at });
+                let state = at.map_or_else(|| "nothing".to_owned(), |at| format!("the state of {at}"));
+                common
+                    .output(&json, || format!("pulled {state}, {}", pluralize(*objects as u64, "object", "objects")))?;
+            }
+            Err(error) if once => return Err(error),
+            // The bucket or the network may return.
+            Err(error) => tracing::warn!(%error, "changes could not be pulled"),
+            Ok(_) => {}
+        }
+        if once {
+            return Ok(());
+        }
+        std::thread::sleep(pause);
+    }
 }
 
 fn take_over(common: &Common, yes: bool) -> Result<()> {

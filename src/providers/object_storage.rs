@@ -212,7 +212,7 @@ impl ObjectStorage {
     /// # Errors
     /// Those of [`Self::list`].
     pub fn list_first(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
-        Ok(self.list_page(prefix, None, None, FIRST_BYTE_TIMEOUT)?.objects)
+        Ok(self.list_page(prefix, None, None, None, FIRST_BYTE_TIMEOUT)?.objects)
     }
 
     /// Lists the objects with a prefix.
@@ -220,12 +220,20 @@ impl ObjectStorage {
     /// # Errors
     /// The listing failed, or exceeds a limit.
     pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
+        self.list_after(prefix, None)
+    }
+
+    /// Lists the objects with a prefix whose keys come after this one.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_after(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Object>, Failure> {
         let (mut found, mut continuation, mut bytes) = (Vec::new(), None::<String>, 0);
         let begun = Instant::now();
         for _ in 0..MAX_PAGES {
             let time_left = LIST_TIMEOUT.checked_sub(begun.elapsed());
             let time_left = time_left.ok_or_else(|| Failure::new(FailureKind::TimedOut, NAME, "list_timeout"))?;
-            let page = self.list_page(prefix, continuation.take(), None, time_left)?;
+            let page = self.list_page(prefix, after, continuation.take(), None, time_left)?;
             bytes += page.bytes;
             found.extend(page.objects);
             if bytes > MAX_LIST_BYTES || found.len() > MAX_OBJECTS {
@@ -244,18 +252,22 @@ impl ObjectStorage {
     /// # Errors
     /// Those of [`Self::list`].
     pub fn probe(&self, prefix: &str) -> Result<(), Failure> {
-        self.list_page(prefix, None, Some(1), FIRST_BYTE_TIMEOUT).map(drop)
+        self.list_page(prefix, None, None, Some(1), FIRST_BYTE_TIMEOUT).map(drop)
     }
 
     fn list_page(
         &self,
         prefix: &str,
+        after: Option<&str>,
         continuation: Option<String>,
         most: Option<usize>,
         time: Duration,
     ) -> Result<ListPage, Failure> {
         let mut action = self.bucket.list_objects_v2(Some(&self.credentials));
         action.with_prefix(prefix.to_owned());
+        if let Some(after) = after {
+            action.with_start_after(after.to_owned());
+        }
         if let Some(token) = continuation {
             action.with_continuation_token(token);
         }

@@ -488,3 +488,26 @@ fn commands_report_a_gap_with_exit_code_five() {
     machines.run("second", &["restore", "--latest", "--yes"]).expect(5);
     assert!(machines.directory("second").join("yarrow.db").exists());
 }
+
+#[test]
+fn a_standby_has_pulled_what_a_restore_needs() {
+    let machines = Machines::new();
+    let mut server = machines.setup("first").start();
+    eventually("changes", || !changes(&machines.bucket).is_empty());
+    server.sign_in("13800138000");
+    assert_eq!(server.terminate(), Some(0));
+    let standby = machines.directory("standby");
+    let pull =
+        || machines.run("elsewhere", &["backup", "follow", standby.to_str().unwrap(), "--once"]).expect(0).json();
+    assert!(pull()["objects"].as_u64().unwrap() >= 1);
+    let downloads = || {
+        let requests = machines.bucket.provider.requests();
+        let is_data = |target: &str| target.contains(".db?") || target.contains("/changes/0");
+        requests.iter().filter(|request| request.method == "GET" && is_data(&request.target)).count()
+    };
+    let before = downloads();
+    machines.run("standby", &["restore", "--latest", "--yes"]).expect(0);
+    assert_eq!(downloads(), before, "the restore downloaded what the standby had pulled");
+    let database = Connection::open(standby.join("yarrow.db")).unwrap();
+    assert_eq!(database.query_row("select count(*) from users", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+}

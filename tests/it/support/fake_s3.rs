@@ -184,7 +184,10 @@ impl State {
             ("GET", ..) if key.contains(".db") && fault == Fault::EndlessBackups => {
                 Reply::status(200).body(FILLER).endless()
             }
-            ("GET", ..) if key.is_empty() => document(self.list(&value("prefix").unwrap_or_default())),
+            ("GET", ..) if key.is_empty() => {
+                let after = value("start-after").unwrap_or_default();
+                document(self.list_after(&value("prefix").unwrap_or_default(), &after))
+            }
             ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
                 Some(bytes) => Reply::status(200).body(bytes.clone()),
                 None => Reply::status(404).body("<Error><Code>NoSuchKey</Code></Error>"),
@@ -234,9 +237,13 @@ impl State {
     }
 
     fn list(&self, prefix: &str) -> String {
+        self.list_after(prefix, "")
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> String {
         let objects = self.objects.lock().unwrap();
         let mut contents = String::from("<IsTruncated>false</IsTruncated><MaxKeys>1000</MaxKeys>");
-        for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
+        for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(prefix) && key.as_str() > after) {
             let size = bytes.len();
             write!(
                 contents,

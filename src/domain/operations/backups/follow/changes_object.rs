@@ -50,7 +50,13 @@ impl Bucket {
     /// # Errors
     /// Those of the provider.
     pub fn list_changes(&self) -> Result<Vec<ChangesObject>> {
-        let objects = self.storage.list(&self.key(CHANGES))?;
+        self.list_changes_after(None)
+    }
+
+    /// Lists the objects with changed pages after the one with this name.
+    pub(super) fn list_changes_after(&self, name: Option<&str>) -> Result<Vec<ChangesObject>> {
+        let after = name.map(|name| self.key(name));
+        let objects = self.storage.list_after(&self.key(CHANGES), after.as_deref())?;
         let mut changes: Vec<_> = objects.into_iter().filter_map(|object| self.changes_object(&object)).collect();
         changes.sort_unstable_by_key(ChangesObject::rank);
         Ok(changes)

@@ -21,6 +21,7 @@ use super::{
     },
     changes_object::ChangesObject,
     machine_files::MachineFiles,
+    standby::cached_path,
     terms::last_term,
 };
 use crate::{
@@ -373,6 +374,12 @@ impl Assembly<'_> {
     fn fetch_link(&self, object: &ChangesObject, directory: &Path) -> Result<Link> {
         let path = directory.join(format!("{}-{}", object.term, object.seq));
         let (key, name) = (self.bucket.key(&object.name), &object.name);
+        let cached = cached_path(self.config, object);
+        if cached.is_file()
+            && let Some(head) = PageChanges::read(&cached)?.filter(|head| (head.term, head.seq) == object.rank())
+        {
+            return Ok(Link { object: object.clone(), path: cached, head: Ok(head) });
+        }
         let mut attempt = 0;
         loop {
             attempt += 1;
