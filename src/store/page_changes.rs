@@ -92,7 +92,8 @@ impl PageReader {
         Ok(self.connection.query_row("pragma data_version", [], |row| row.get(0))?)
     }
 
-    /// Reads all pages in one snapshot and gives those that differ from the known ones to `use_difference`.
+    /// Reads all pages in one snapshot and gives those that differ from the known ones to `use_difference`. Also returns
+    /// the sums of all pages.
     ///
     /// # Errors
     /// Storage errors; those of `use_difference`.
@@ -100,7 +101,7 @@ impl PageReader {
         &self,
         known: &PageSums,
         use_difference: impl FnOnce(&PageDifference<'_>) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<(T, PageSums)> {
         let _running = self.full_reads.begin();
         let transaction = ReadTransaction::begin(&self.connection)?;
         let connection = transaction.connection();
@@ -126,7 +127,9 @@ impl PageReader {
             return Err(Error::internal("the pages of a snapshot are not complete"));
         }
         let sums = PageSums::new(page_size, sums);
-        use_difference(&PageDifference { transaction, data_version, sums, changed })
+        let difference = PageDifference { transaction, data_version, sums, changed };
+        let used = use_difference(&difference)?;
+        Ok((used, difference.sums))
     }
 }
 

@@ -81,6 +81,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
     add_certificate(&mut page, &sources.app);
+    add_follow(&mut page, &sources.app.health.follow.status());
     // A database that cannot be read counts as damaged.
     let is_sound = condition.as_ref().is_some_and(|condition| !condition.integrity.is_damaged());
     page.gauge("yarrow_database_sound", "0 when the database file is damaged").whole(&[], u64::from(is_sound));
@@ -88,7 +89,6 @@ fn page_of(sources: &Metrics) -> Result<String> {
         add_files(&mut page, &condition);
         add_ledger(&mut page, &condition);
         add_backups(&mut page, &condition);
-        add_follow(&mut page, &app.health.follow.status());
         page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
         page.gauge("yarrow_payments_in_review", "Orders in review")
             .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));

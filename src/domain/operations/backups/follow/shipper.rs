@@ -332,10 +332,10 @@ impl<'app> Shipper<'app> {
             let file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&directory);
             let file = file.map_err(|error| file_error(&directory, error))?;
             difference.write(&head_of(&object, chain, difference), file.as_file())?;
-            Ok((pass, difference.data_version, Some((file, difference.count(), difference.sums.clone()))))
+            Ok((pass, difference.data_version, Some((file, difference.count()))))
         };
-        let (pass, data_version, written) = self.reader.compare(&chain.sums, write)?;
-        let Some((file, pages, sums)) = written else {
+        let ((pass, data_version, written), sums) = self.reader.compare(&chain.sums, write)?;
+        let Some((file, pages)) = written else {
             self.monitor.update(|status| status.shipped_at = Some(at));
             self.rest(data_version, now, pass, now)?;
             return Ok(false);
