@@ -312,9 +312,10 @@ fn an_outage_of_six_hours_costs_one_file_and_ends_within_two_intervals() {
         let files = std::fs::read_dir(directory.path().join("backups")).unwrap().map(|entry| entry.unwrap());
         files.filter(|file| file.file_name().to_string_lossy().starts_with(".follow-")).count()
     };
-    let began = machine.now;
+    let (began, mut round) = (machine.now, 0);
     while machine.now < began + Duration::from_hours(6) {
-        machine.store("test.outage", 2_000);
+        machine.store(&format!("test.outage{round}"), 2_000);
+        round += 1;
         machine.pass_interval();
         machine.now += Duration::from_mins(4);
         assert_eq!(waiting(), 1);
