@@ -445,6 +445,9 @@ fn entries_read(run: &JobRun) -> impl FnMut(i64, i64) + '_ {
 }
 
 fn store_last_runs(app: &App) {
+    if app.core.store.is_superseded() {
+        return;
+    }
     if let Err(error) = app.health.jobs.store_if_due() {
         tracing::warn!(%error, "the last runs of the jobs could not be stored");
     }
@@ -452,6 +455,11 @@ fn store_last_runs(app: &App) {
 
 /// Runs a job once. A failure or panic is logged and does not end the thread.
 fn run(app: &App, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>) {
+    // A superseded machine stores nothing, and its backups must not appear beside those of the other one.
+    let is_harmless = matches!(job, JobName::Alerts | JobName::NetworkLog | JobName::WordList);
+    if app.core.store.is_superseded() && !is_harmless {
+        return;
+    }
     record_run(app.health.jobs.begin(job), job, work);
 }
 
@@ -463,7 +471,9 @@ fn record_run(run: JobRun, job: JobName, work: impl FnOnce(&JobRun) -> Result<Jo
 /// Runs a job once, and logs a failure or panic.
 fn catch(job: JobName, work: impl FnOnce() -> Result<JobOutcome>) -> Result<JobOutcome, Code> {
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("a job panicked")));
-    if let Err(error) = &outcome {
+    if let Err(error) = &outcome
+        && error.code != Code::Superseded
+    {
         tracing::error!(%error, job = job.name(), "a job failed");
     }
     outcome.map_err(|error| error.code)

@@ -453,6 +453,10 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let write = || returned.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138001" })).send();
     write().expect_problem(503, "superseded");
     returned.get("/readyz").send().expect(503);
+    let stored = || machines.bucket.objects().into_keys().filter(|key| key.ends_with(".db")).collect::<Vec<_>>();
+    let before = stored();
+    machines.run("first", &["backup", "upload"]).expect(1);
+    assert_eq!(stored(), before);
     machines.run("first", &["backup", "take-over", "--yes"]).expect(0);
     soon("taking over", Duration::from_secs(20), || write().status == 200);
     soon("the second machine stops", Duration::from_secs(20), || {

@@ -262,8 +262,12 @@ fn ensure_stored(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
 /// Uploads to the bucket, prunes it, and stores the outcome. Returns nothing if no bucket is configured.
 ///
 /// # Errors
-/// Those of the provider; storage errors.
+/// `superseded`; those of the provider; storage errors.
 pub fn upload(backups: &Backups, progress: super::BackupProgress<'_>) -> Result<Option<Uploaded>> {
+    // The backups of a superseded machine would appear newer than those of the machine that took over.
+    if backups.core.store.is_superseded() {
+        return Err(Code::Superseded.into());
+    }
     let outcome = match bucket(&backups.core.config) {
         Ok(None) => return Ok(None),
         Ok(Some(bucket)) => bucket.synchronise(backups, progress),
