@@ -765,8 +765,8 @@ declare::settings! {
             "Maximum disk space of all backups: half for the newest, the rest for one a day. The oldest of each are deleted first; the newest two are always kept.";
         free_space: Bytes = "512 MiB",
             "Free disk space that must remain after a backup is made, downloaded or verified.";
-        follow: Duration = "0 s",
-            "Interval of continuous backup: changed pages of the database go to the bucket. 0 s turns it off.";
+        follow: Duration = "10 s",
+            "Interval of continuous backup to the bucket, if there is one: changed pages of the database. 0 s turns it off.";
         follow_keep: Duration = "48 hours", at_least "1 hour",
             "Time for which changed pages stay in the bucket, and back to which `yarrow restore --latest --at` can go.";
         s3_endpoint: Option<String> = "",

@@ -116,7 +116,7 @@ impl FakeS3 {
     /// Returns the contents of a configuration file that uses this bucket.
     pub fn settings(&self) -> String {
         format!(
-            "[backup]\nevery = \"0 s\"\ns3_endpoint = \"{}\"\ns3_bucket = \"backups\"\ns3_region = \"{REGION}\"\n\
+            "[backup]\nevery = \"0 s\"\nfollow = \"0 s\"\ns3_endpoint = \"{}\"\ns3_bucket = \"backups\"\ns3_region = \"{REGION}\"\n\
              s3_access_key_id = \"{KEY_ID}\"\ns3_secret_access_key = \"{KEY}\"\n",
             self.provider.url()
         )
