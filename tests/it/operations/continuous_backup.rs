@@ -89,7 +89,7 @@ impl<'app> Machine<'app> {
         std::thread::sleep(Duration::from_millis(3));
         // The first look notices the change, the second one ships it.
         self.shipper.tick(self.now);
-        self.now += INTERVAL + Duration::from_secs(60);
+        self.now += INTERVAL + Duration::from_mins(1);
         self.shipper.tick(self.now);
     }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A change that is not in the bucket for so long, and for so many intervals, raises an alert after the tolerance.
-const MAX_LAG: Duration = Duration::from_secs(60);
+const MAX_LAG: Duration = Duration::from_mins(1);
 const MAX_LAG_INTERVALS: u32 = 6;
 const LAG_TOLERANCE: Duration = Duration::from_mins(2);
 /// The prefix of the rule of each provider.
