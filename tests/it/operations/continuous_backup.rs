@@ -133,6 +133,12 @@ fn changes(bucket: &FakeS3) -> Vec<String> {
     bucket.objects().into_keys().filter(|key| key.contains("/changes/")).collect()
 }
 
+/// Returns the keys of the backups, oldest first.
+fn stored_backups(bucket: &FakeS3) -> Vec<String> {
+    let is_backup = |key: &String| Path::new(key).extension().is_some_and(|extension| extension == "db");
+    bucket.objects().into_keys().filter(is_backup).collect()
+}
+
 /// A small generator, so that a failure can be repeated.
 struct Random(u64);
 
@@ -257,7 +263,7 @@ fn restores_up_to_a_gap_and_says_so() {
     upload(&app);
     machine.store("test.9", 10);
     machine.ship();
-    let newest = bucket.objects().into_keys().filter(|key| key.ends_with(".db")).max().unwrap();
+    let newest = stored_backups(&bucket).pop().unwrap();
     bucket.put(&newest, &bucket.objects()[&newest][..8192]);
     assert_state(Some(2), "the newest backup is cut");
 }
@@ -453,10 +459,9 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let write = || returned.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138001" })).send();
     write().expect_problem(503, "superseded");
     returned.get("/readyz").send().expect(503);
-    let stored = || machines.bucket.objects().into_keys().filter(|key| key.ends_with(".db")).collect::<Vec<_>>();
-    let before = stored();
+    let before = stored_backups(&machines.bucket);
     machines.run("first", &["backup", "upload"]).expect(1);
-    assert_eq!(stored(), before);
+    assert_eq!(stored_backups(&machines.bucket), before);
     machines.run("first", &["backup", "take-over", "--yes"]).expect(0);
     soon("taking over", Duration::from_secs(20), || write().status == 200);
     soon("the second machine stops", Duration::from_secs(20), || {
@@ -469,7 +474,7 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
 fn a_stop_ships_the_last_writes() {
     let machines = Machines::new();
     let mut server = machines.setup("first").with("BACKUP_FOLLOW", "1 hour").start();
-    eventually("an upload", || machines.bucket.objects().keys().any(|key| key.ends_with(".db")));
+    eventually("an upload", || !stored_backups(&machines.bucket).is_empty());
     eventually("the claim", || machines.bucket.objects().keys().any(|key| key.contains("/terms/")));
     server.sign_in("13800138000");
     assert_eq!(server.terminate(), Some(0));
