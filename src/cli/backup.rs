@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Common, check, cli_authority, confirm, print, progress_bar, record_audit, restore::parse_time, row, start_logging,
-    table,
+    system_user::system_user, table,
 };
 use yarrow::{
     app::App,
@@ -326,7 +326,7 @@ fn take_over(common: &Common, yes: bool) -> Result<()> {
     ensure_initialized(&config)?;
     let bucket = offsite::require_bucket(&config)?;
     confirm(yes, "Let this machine take over? The one that ships its changes now will stop taking writes.")?;
-    let last = follow::take_over(&bucket, &MachineFiles::new(config.data_dir()))?;
+    let last = follow::take_over(&bucket, &MachineFiles::new(config.data_dir()), system_user())?;
     let json = json!({ "term": last.as_ref().map(|last| last.term), "machine": last.map(|last| last.claim.machine) });
     common.output(&json, || "this machine takes over: at once if its server runs, else when it starts".to_owned())
 }

@@ -9,6 +9,7 @@ use super::{
     Common, announce,
     backup::{describe_latest, latest_to_json, show_progress},
     check, cli_authority, confirm, record_audit, start_logging,
+    system_user::system_user,
 };
 use yarrow::{
     app::{App, OpenMode},
@@ -85,7 +86,8 @@ fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result
     let directory = config.data_dir().display().to_string();
     let until = args.at.map_or_else(String::new, |at| format!(" until {at}"));
     confirm(args.yes, &format!("Replace the database in {directory} with the newest state in the bucket{until}?"))?;
-    let restored = follow::restore_latest(&config, args.at, &Clock::default(), &mut show_progress(common))?;
+    let restored =
+        follow::restore_latest(&config, args.at, &Clock::default(), system_user(), &mut show_progress(common))?;
     let app = App::open(config, OpenMode::Restore, &announce())?;
     backups::adopt_newest(&app.core)?;
     record_audit(&app, "restore --latest", None, cli_authority(restored.test.state.object_name()))?;

@@ -269,3 +269,65 @@ pub fn sums_of_file(mut file: &File) -> io::Result<Option<PageSums>> {
     file.seek(SeekFrom::Start(0))?;
     Ok(super::page_sums::copy_summing(&mut file, io::sink())?.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE_SIZE: u32 = 512;
+
+    /// Returns a file with two of three pages.
+    fn changes() -> Vec<u8> {
+        let head = PageChanges {
+            term: 1,
+            seq: 2,
+            base: "yarrow-20260102T020000.000Z-scheduled.db".into(),
+            base_sha256: "sum".into(),
+            at: 3,
+            page_size: PAGE_SIZE,
+            page_count: 3,
+            pages: 2,
+            before: 4,
+            after: 5,
+        };
+        let mut writer = DigestingWriter::new(Vec::new());
+        writeln!(writer, "{FORMAT}\n{}", serde_json::to_string(&head).unwrap()).unwrap();
+        let mut gzip = GzEncoder::new(writer, Compression::fast());
+        for number in [1_u32, 3] {
+            gzip.write_all(&number.to_be_bytes()).unwrap();
+            gzip.write_all(&[u8::try_from(number).unwrap(); PAGE_SIZE as usize]).unwrap();
+        }
+        let (digest, mut file) = gzip.finish().unwrap().finish();
+        file.extend_from_slice(digest.as_ref());
+        file
+    }
+
+    fn read(bytes: &[u8]) -> Option<PageChanges> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        PageChanges::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn rejects_a_file_cut_at_any_length_or_changed_at_any_byte() {
+        let whole = changes();
+        assert!(read(&whole).is_some());
+        for length in 0..whole.len() {
+            assert_eq!(read(&whole[..length]), None, "cut at {length} of {}", whole.len());
+            let mut other = whole.clone();
+            other[length] ^= 1;
+            assert_eq!(read(&other), None, "byte {length} differs");
+        }
+        assert_eq!(read(&[&whole[..], b"more"].concat()), None);
+    }
+
+    #[test]
+    fn applies_pages_and_sets_the_length() {
+        let (file, database) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        std::fs::write(file.path(), changes()).unwrap();
+        std::fs::write(database.path(), [9; 5 * PAGE_SIZE as usize]).unwrap();
+        PageChanges::apply(file.path(), database.as_file()).unwrap();
+        let page = |byte: u8| [byte; PAGE_SIZE as usize];
+        assert_eq!(std::fs::read(database.path()).unwrap(), [page(1), page(9), page(3)].concat());
+    }
+}

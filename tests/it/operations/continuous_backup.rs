@@ -2,29 +2,41 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use flate2::read::GzDecoder;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use yarrow::{
     app::App,
     clock::Clock,
     config::{Config, Sources, load},
-    domain::operations::backups::{
-        self, Occasion,
-        follow::{self, LatestRestore, Shipper},
-        offsite,
+    domain::{
+        money::ledger::{self, Asset, EntryKind, Posting},
+        operations::{
+            alerts,
+            backups::{
+                self, Occasion,
+                follow::{self, LatestRestore, Shipper},
+                offsite,
+            },
+            free_space_scrub,
+            health::HealthSnapshot,
+        },
     },
     error::{Code, Result},
-    types::Timestamp,
+    types::{Timestamp, UserId},
 };
 
+use super::console::Browser;
 use crate::support::{
-    CommandOutput, Request, Setup, eventually,
+    CommandOutput, Request, Setup, assert_sound, copy_directory, eventually,
+    fake_provider::{FakeProvider, ReceivedRequest, Reply},
     fake_s3::{FakeS3, Fault, KEY, KEY_ID, REGION},
-    open_app, soon,
+    filler_statement, kill_after, kill_at_intervals, open_app, soon,
 };
 
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -117,7 +129,8 @@ impl<'app> Machine<'app> {
 fn restore(bucket: &FakeS3, until: Option<i64>) -> (Result<LatestRestore>, Option<Vec<u8>>) {
     let directory = tempfile::tempdir().unwrap();
     let config = elsewhere(bucket, directory.path());
-    let restored = follow::restore_latest(&config, until.map(Timestamp), &Clock::default(), &mut |_, _, _| ());
+    let restored =
+        follow::restore_latest(&config, until.map(Timestamp), &Clock::default(), "operator".into(), &mut |_, _, _| ());
     (restored, std::fs::read(directory.path().join("yarrow.db")).ok())
 }
 
@@ -165,41 +178,58 @@ fn long_restores_a_thousand_random_states() {
     }
 }
 
+fn other_process(app: &App) -> Connection {
+    let connection = Connection::open(app.core.store.path()).unwrap();
+    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    connection
+}
+
+fn post_coins(app: &App, user: UserId) {
+    let posting = Posting { user, asset: Asset::Coin, delta: 5, kind: EntryKind::Topup, reference: None };
+    app.core.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
+}
+
 /// Ships the states of a random workload, and restores each of them.
 fn restore_random_states(seed: u64, states: usize) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let bucket = FakeS3::new();
-    let (_directory, app) = open(&bucket);
+    let (directory, app) = open(&bucket);
     upload(&app);
     let mut machine = Machine::start(&app);
     while machine.states.len() < states {
         for _ in 0..=random.below(3) {
-            match random.below(8) {
+            match random.below(12) {
                 0..=2 => machine.store(&format!("test.{}", random.below(40)), 50 + random.below(60_000) as usize),
-                3 => {
+                3 => post_coins(&app, UserId(i64::from(1 + random.below(4)))),
+                // An erasure, with the rows of which the free space and the log still hold copies.
+                4 | 5 => {
                     let removed = app.core.store.write(|tx| {
                         tx.truncate_wal_after_commit();
-                        tx.execute("delete from settings where name like 'test.%' and length(name) = 6", ())
+                        let erase = "delete from settings where name like 'test.%' and length(name) = 6";
+                        free_space_scrub::request_if_deleted_in(tx, tx.execute(erase, ())?)
                     });
                     removed.wait().unwrap();
+                    free_space_scrub::run_if_due(&app.core).unwrap();
                 }
-                // Another process writes.
-                4 => {
-                    let connection = Connection::open(app.core.store.path()).unwrap();
-                    let value = random.below(u32::MAX);
-                    connection
-                        .execute(
-                            "insert into settings (name, value, updated_at) values (?1, 'y', 1)",
-                            [value.to_string()],
-                        )
-                        .unwrap();
+                // Other processes write.
+                6 => {
+                    let value = random.below(u32::MAX).to_string();
+                    let insert = "insert into settings (name, value, updated_at) values (?1, 'y', 1)";
+                    other_process(&app).execute(insert, [value]).unwrap();
                 }
-                5 => {
-                    let connection = Connection::open(app.core.store.path()).unwrap();
-                    connection.query_row("pragma wal_checkpoint(restart)", [], |_| Ok(())).unwrap();
+                7 if random.below(4) == 0 => {
+                    let name = format!("key-{}", random.below(u32::MAX));
+                    CommandOutput::run(directory.path(), &["admin", "key", "create", &name], "").expect(0);
                 }
-                6 if random.below(3) == 0 => app.core.store.vacuum().wait().unwrap(),
-                6 => upload(&app),
+                // The schema changes, as in a migration.
+                7 => {
+                    let sql = "create index test_migration on settings (value); drop index test_migration";
+                    other_process(&app).execute_batch(sql).unwrap();
+                }
+                8 => other_process(&app).query_row("pragma wal_checkpoint(restart)", [], |_| Ok(())).unwrap(),
+                9 if random.below(3) == 0 => app.core.store.vacuum().wait().unwrap(),
+                9 => machine.pass_interval(),
+                10 => upload(&app),
                 // Another start of the server.
                 _ => {
                     let Machine { now, states, .. } = machine;
@@ -373,6 +403,103 @@ fn ships_to_a_server_that_does_not_know_conditions() {
 }
 
 #[test]
+fn a_long_lag_raises_an_alert() {
+    let bucket = FakeS3::new();
+    let (_directory, app) = open(&bucket);
+    upload(&app);
+    let mut machine = Machine::start(&app);
+    machine.now = Instant::now().checked_sub(Duration::from_mins(10)).unwrap();
+    machine.ship();
+    let behind = || {
+        let findings = alerts::evaluate(&app.health, &HealthSnapshot::collect(&app.health).unwrap());
+        findings.into_iter().find(|finding| finding.rule == "backup_behind").unwrap()
+    };
+    assert!(!behind().is_firing);
+    machine.store("test.behind", 10);
+    bucket.inject_fault(Fault::Refuses(507, "InsufficientStorage"));
+    machine.pass_interval();
+    let finding = behind();
+    assert!(finding.is_firing && finding.detail.contains("InsufficientStorage"), "{finding:?}");
+    bucket.inject_fault(Fault::None);
+    machine.ship();
+    assert!(!behind().is_firing);
+}
+
+#[test]
+fn half_stored_changes_are_a_gap_until_the_next_backup() {
+    let bucket = FakeS3::new();
+    let (_directory, app) = open(&bucket);
+    upload(&app);
+    let mut machine = Machine::start(&app);
+    machine.ship();
+    let whole = pages(&app);
+    bucket.inject_fault(Fault::StoresHalf);
+    machine.store("test.half", 100);
+    machine.pass_interval();
+    bucket.inject_fault(Fault::None);
+    machine.store("test.after", 100);
+    machine.pass_interval();
+    let (restored, database) = restore(&bucket, None);
+    let gap = restored.unwrap().test.state.gap.unwrap();
+    assert!(gap.ends_with("is damaged") && database == Some(whole), "{gap}");
+    upload(&app);
+    machine.store("test.rebased", 100);
+    machine.ship();
+    assert_restores(&bucket, None, &pages(&app));
+}
+
+/// Returns the unpacked pages of an object of changes.
+fn unpacked(object: &[u8]) -> Vec<u8> {
+    let lines = object.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index);
+    let start = lines.take(2).last().unwrap() + 1;
+    let mut pages = Vec::new();
+    GzDecoder::new(&object[start..object.len() - 32]).read_to_end(&mut pages).unwrap();
+    pages
+}
+
+#[test]
+fn erased_texts_leave_the_changes_after_their_retention() {
+    const TEXT: &str = "a question that its author erased";
+    let bucket = FakeS3::new();
+    let (_directory, app) = open(&bucket);
+    let clock = app.core.clock.clone();
+    clock.set_back(Duration::from_hours(100));
+    upload(&app);
+    let mut machine = Machine::start(&app);
+    let stored = app.core.store.write(|tx| {
+        tx.execute("insert into settings (name, value, updated_at) values ('test.erased', ?1, 1)", [TEXT.repeat(300)])
+    });
+    stored.wait().unwrap();
+    machine.ship();
+    let objects_with_text = || {
+        let holds = |bytes: &[u8]| bytes.windows(TEXT.len()).any(|window| window == TEXT.as_bytes());
+        let objects = bucket.objects().into_iter().filter(|(key, _)| key.contains("/changes/"));
+        objects.filter(|(_, object)| holds(&unpacked(object))).count()
+    };
+    assert_eq!(objects_with_text(), 1);
+    let erased = app.core.store.write(|tx| {
+        tx.truncate_wal_after_commit();
+        tx.execute("delete from settings where name = 'test.erased'", ())
+    });
+    erased.wait().unwrap();
+    app.core.store.vacuum().wait().unwrap();
+    // Chains begin anew several times within the retention of changes.
+    for hours in [90, 75, 60, 53] {
+        clock.set_back(Duration::from_hours(hours));
+        machine.now += Duration::from_mins(10);
+        machine.store("test.other", usize::try_from(hours).unwrap());
+        machine.ship();
+        assert_eq!(objects_with_text(), 1, "{hours} hours ago the changes were still kept");
+    }
+    clock.set_back(Duration::from_hours(51));
+    machine.now += Duration::from_mins(10);
+    machine.store("test.other", 51);
+    machine.ship();
+    assert_eq!((objects_with_text(), changes(&bucket).len()), (0, 5));
+    assert_restores(&bucket, None, &pages(&app));
+}
+
+#[test]
 fn deletes_changes_that_are_older_than_configured() {
     let bucket = FakeS3::new();
     let (_directory, app) = open(&bucket);
@@ -421,6 +548,14 @@ impl Machines {
         self.settings().into_iter().fold(setup, |setup, (name, value)| setup.with(name, value))
     }
 
+    /// Returns verdict and detail of the doctor's check.
+    fn continuous_check(&self, name: &str, exit_code: i32) -> (String, String) {
+        let found = self.run(name, &["doctor", "--listen", "127.0.0.1:0"]).expect(exit_code).json();
+        let check = found["checks"].as_array().unwrap().iter().find(|check| check["name"] == "continuous");
+        let text = |field: &str| check.unwrap()[field].as_str().unwrap_or_default().to_owned();
+        (text("verdict"), text("detail"))
+    }
+
     fn run(&self, name: &str, arguments: &[&str]) -> CommandOutput {
         let settings: Vec<_> =
             self.settings().into_iter().map(|(name, value)| (format!("YARROW_{name}"), value)).collect();
@@ -450,11 +585,16 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     assert_eq!((verified["sound"].as_bool(), verified["gap"].is_null()), (Some(true), true), "{verified}");
     let restored = machines.run("second", &["restore", "--latest", "--yes"]).expect(0).json();
     assert!(restored["changes"].as_u64().unwrap() >= 1, "{restored}");
-    let second = machines.setup("second").start();
+    let mut second = machines.setup("second").start();
     let user = second.sign_in_again("13800138000");
     assert_eq!(second.value::<i64>("select count(*) from users"), 1);
 
-    let mut returned = machines.setup("first").start();
+    let webhook = FakeProvider::with_handler(|_| Reply::status(204));
+    let mut returned = machines
+        .setup("first")
+        .with("ALERTS_WEBHOOK_URL", webhook.url())
+        .with("ALERTS_WEBHOOK_SECRET", "secret")
+        .start();
     returned.wait_for_line("another machine has taken over");
     let write = || returned.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138001" })).send();
     write().expect_problem(503, "superseded");
@@ -462,12 +602,30 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let before = stored_backups(&machines.bucket);
     machines.run("first", &["backup", "upload"]).expect(1);
     assert_eq!(stored_backups(&machines.bucket), before);
+    eventually("the alert", || {
+        let is_told = |request: &ReceivedRequest| String::from_utf8_lossy(&request.body).contains("backup_superseded");
+        webhook.requests().iter().any(is_told)
+    });
+    let (verdict, detail) = machines.continuous_check("first", 5);
+    assert!(verdict == "fail" && detail.contains("backup take-over"), "{detail}");
+    let (verdict, detail) = machines.continuous_check("second", 0);
+    assert!(verdict == "pass" && detail.starts_with("term 2, "), "{verdict}: {detail}");
+    let of_second = second.value::<String>("select reason from audit where action = 'yarrow backup take-over'");
+    assert!(of_second.starts_with("term 2, after term 1 of machine "), "{of_second}");
     machines.run("first", &["backup", "take-over", "--yes"]).expect(0);
     soon("taking over", Duration::from_secs(20), || write().status == 200);
-    soon("the second machine stops", Duration::from_secs(20), || {
-        second.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138002" })).send().status == 503
+    eventually("the audit event", || {
+        let events = "select count(*) from audit where action = 'yarrow backup take-over' and actor = 'cli' \
+                      and system_user is not null and reason like 'term 3, after term 2 %'";
+        returned.value::<i64>(events) == 1
     });
-    drop(user);
+    let page = Browser::new(&returned, "olivia", "read-only").get("health").send().expect(200).text();
+    assert!(page.contains("<dt>持续备份</dt>"), "{page}");
+    // The second machine has nothing to ship, and learns it all the same.
+    second.wait_for_line("another machine has taken over");
+    let write = second.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138002" })).send();
+    write.expect_problem(503, "superseded");
+    second.get("/api/v1/account").by(&user).send().expect(200);
 }
 
 #[test]
@@ -520,4 +678,106 @@ fn a_standby_has_pulled_what_a_restore_needs() {
     assert_eq!(downloads(), before, "the restore downloaded what the standby had pulled");
     let database = Connection::open(standby.join("yarrow.db")).unwrap();
     assert_eq!(database.query_row("select count(*) from users", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+}
+
+/// Returns the time of the newest state that the names in the bucket promise.
+fn newest_state(bucket: &FakeS3) -> Timestamp {
+    let times =
+        changes(bucket).into_iter().map(|key| key.rsplit('/').next().unwrap().split('-').nth(1).unwrap().to_owned());
+    let newest = times.max().unwrap();
+    let (date, time) = newest.split_once('T').unwrap();
+    let (year, month, day) = (&date[..4], &date[4..6], &date[6..]);
+    let (hour, minute, second) = (&time[..2], &time[2..4], &time[4..]);
+    Timestamp::from_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}")).unwrap()
+}
+
+/// Returns the ids of the saved records.
+fn saved(database: &Path) -> BTreeSet<String> {
+    let connection = Connection::open(database).unwrap();
+    assert_sound(&connection);
+    let mut statement = connection.prepare("select local_record_id from history").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(|id| id.unwrap()).collect()
+}
+
+#[test]
+fn machines_killed_while_they_ship_or_rebase_lose_nothing_older_than_the_newest_state() {
+    const ROUNDS: u64 = 6;
+    let machines = Machines::new();
+    let clock = Clock::default();
+    let mut acknowledged: Vec<(Timestamp, String)> = Vec::new();
+    let mut random = Random(11);
+    for round in 0..ROUNDS {
+        let server = machines.setup("first").start();
+        let user = if round == 0 { server.sign_in("13800138000") } else { server.sign_in_again("13800138000") };
+        let terms = format!("changes/{:08}/", round + 1);
+        eventually("changes of this term", || changes(&machines.bucket).iter().any(|key| key.contains(&terms)));
+        let deadline = Instant::now() + Duration::from_millis(300 + u64::from(random.below(1_500)));
+        let mut count = 0;
+        std::thread::scope(|scope| {
+            let rebasing = scope.spawn(|| {
+                while round % 2 == 1 && Instant::now() < deadline {
+                    machines.run("first", &["backup", "create"]).expect(0);
+                }
+            });
+            while Instant::now() < deadline {
+                let id = format!("{round}-{count}");
+                let record = serde_json::json!({ "localRecordId": id, "question": "How will it go?" });
+                server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+                acknowledged.push((clock.now(), id));
+                count += 1;
+            }
+            rebasing.join().unwrap();
+        });
+        let killed_at = clock.now();
+        drop(server.kill());
+        let newest = newest_state(&machines.bucket);
+        let lag = killed_at.0 - newest.0;
+        assert!(lag < 15_000, "the newest state was {lag} ms old");
+        let copy = format!("copy-{round}");
+        machines.run(&copy, &["restore", "--latest", "--yes"]).expect(0);
+        let found = saved(&machines.directory(&copy).join("yarrow.db"));
+        let lost: Vec<_> = acknowledged.iter().filter(|(at, id)| *at < newest && !found.contains(id)).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?} of {} before {newest}", acknowledged.len());
+    }
+    assert!(acknowledged.len() > 20);
+}
+
+#[test]
+fn killed_restores_leave_the_old_database_or_the_newest_state() {
+    let machines = Machines::new();
+    let mut server = machines.setup("first").start();
+    eventually("changes", || !changes(&machines.bucket).is_empty());
+    let user = server.sign_in("13800138000");
+    server.edit(&filler_statement(4_000));
+    let record = serde_json::json!({ "localRecordId": "new", "question": "How will it go?" });
+    server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+    assert_eq!(server.terminate(), Some(0));
+    let (pristine, directory) = (machines.directory("pristine"), machines.directory("killed"));
+    let mut other = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
+    assert_eq!(other.terminate(), Some(0));
+    let config = machines.directory("yarrow.toml");
+    std::fs::write(&config, machines.bucket.settings()).unwrap();
+    let arguments = ["restore", "--latest", "--yes", "--config", config.to_str().unwrap()];
+    let restore_all = || CommandOutput::run(&directory, &arguments, "").expect(0);
+    copy_directory(&pristine, &directory);
+    let started = Instant::now();
+    restore_all();
+    let whole = started.elapsed();
+    std::fs::remove_dir_all(&directory).unwrap();
+    kill_at_intervals(10, whole, |wait| {
+        copy_directory(&pristine, &directory);
+        let is_cut_off = kill_after(&directory, &arguments, wait);
+        // The next open finishes or discards the restore.
+        CommandOutput::run(&directory, &["ledger", "verify"], "").expect(0);
+        let is_new = !saved(&directory.join("yarrow.db")).is_empty();
+        assert!(is_new || !directory.join("take-over").exists(), "an old database may take over");
+        restore_all();
+        assert_eq!(saved(&directory.join("yarrow.db")).len(), 1);
+        let left =
+            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let left: Vec<_> = left.filter(|name| name.starts_with(".changes-") || name.contains(".restored")).collect();
+        assert!(left.is_empty(), "{left:?}");
+        std::fs::remove_dir_all(&directory).unwrap();
+        is_cut_off
+    });
 }

@@ -20,7 +20,7 @@ use super::{
         status::store_outcome,
     },
     changes_object::ChangesObject,
-    machine_files::MachineFiles,
+    machine_files::{MachineFiles, TakeOverPermission},
     standby::cached_path,
     terms::last_term,
 };
@@ -43,6 +43,7 @@ use crate::{
 
 /// Objects that are downloaded at the same time.
 const DOWNLOADS: usize = 8;
+const DOWNLOADS_DIRECTORY: &str = ".changes-";
 const TEST_DIRECTORY: &str = ".verify-latest-";
 const TEST_INTERVAL: Duration = Duration::from_hours(24);
 const LAST_TEST: &str = "backup.latest_verified";
@@ -110,11 +111,13 @@ pub fn restore_latest(
     config: &Config,
     until: Option<Timestamp>,
     clock: &Clock,
+    system_user: String,
     progress: BackupProgress<'_>,
 ) -> Result<LatestRestore> {
     let directory = config.data_dir();
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     store::restore::finish(directory, true)?;
+    remove_downloads(directory);
     let (bucket, machine) = (offsite::require_bucket(config)?, MachineFiles::new(directory));
     let term = last_term(&bucket)?.map_or(0, |last| last.term);
     let had_database = database_path(config).exists();
@@ -131,11 +134,12 @@ pub fn restore_latest(
             let detail = format!("{} carries no {SERVER_KEY}: set auth.secret_key.", test.state.base);
             return Err(Error::new(Code::BackupUnusable).detail(detail));
         }
-        machine.permit(term)?;
-        machine.clear_mark()?;
         Ok((test, keys))
     };
     let test = store::restore::restore_prepared(directory, &aside, prepare)?;
+    // Not earlier: a killed restore must not let an old database take over.
+    machine.permit(&TakeOverPermission { after_term: term, system_user })?;
+    machine.clear_mark()?;
     Ok(LatestRestore { test, aside: had_database.then(|| directory.join(aside)) })
 }
 
@@ -196,6 +200,15 @@ fn remove_leftovers(parent: &Path) {
     };
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(TEST_DIRECTORY) && is_old(&entry) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+/// Deletes the downloads of a killed restore. The caller holds the directory's lock.
+pub(super) fn remove_downloads(data_directory: &Path) {
+    for entry in std::fs::read_dir(data_directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(DOWNLOADS_DIRECTORY) {
             drop(std::fs::remove_dir_all(entry.path()));
         }
     }
@@ -316,7 +329,7 @@ impl Assembly<'_> {
     ) -> Result<Option<LatestState>> {
         let failed = |error: io::Error| file_error(path, error);
         let parent = files::parent_of(self.target);
-        let directory = tempfile::Builder::new().prefix(".changes-").tempdir_in(parent);
+        let directory = tempfile::Builder::new().prefix(DOWNLOADS_DIRECTORY).tempdir_in(parent);
         let directory = directory.map_err(|error| file_error(parent, error))?;
         let (sums, sha256) = copy_summing(&mut File::open(path).map_err(failed)?, io::sink()).map_err(failed)?;
         let sums = sums.ok_or_else(|| Error::new(Code::BackupUnusable).detail(format!("{} is cut.", base.name)))?;

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::term_holder::TermHolder;
 use crate::{
     error::{Error, Result},
@@ -14,6 +16,16 @@ const ID: &str = "machine.id";
 const PERMISSION: &str = "take-over";
 const SUPERSEDED: &str = "superseded.json";
 const FENCING: &str = "fencing";
+
+/// The permission to take over from the machine that holds a term.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TakeOverPermission {
+    /// The last term at that time. A later one voids the permission.
+    pub(super) after_term: u64,
+    /// The system user who gave it.
+    pub(super) system_user: String,
+}
 
 /// The files of one data directory.
 #[derive(Clone, Debug)]
@@ -37,13 +49,12 @@ impl MachineFiles {
         Ok(id)
     }
 
-    /// Returns the term after which this machine may take over from another one.
-    pub(super) fn permission(&self) -> Result<Option<u64>> {
-        Ok(self.read(PERMISSION)?.and_then(|term| term.parse().ok()))
+    pub(super) fn permission(&self) -> Result<Option<TakeOverPermission>> {
+        self.read(PERMISSION)?.map(|json| serde_json::from_str(&json).map_err(Error::internal)).transpose()
     }
 
-    pub(super) fn permit(&self, term: u64) -> Result<()> {
-        self.write(PERMISSION, &term.to_string())
+    pub(super) fn permit(&self, permission: &TakeOverPermission) -> Result<()> {
+        self.write(PERMISSION, &serde_json::to_string(permission).map_err(Error::internal)?)
     }
 
     /// Returns the holder of the term by which this machine is superseded.

@@ -13,12 +13,14 @@ use tempfile::NamedTempFile;
 use super::{
     super::{Backup, Backups, manifest, offsite, retention},
     changes_object::{CHANGES, ChangesObject},
+    latest::remove_downloads,
     machine_files::MachineFiles,
     status::FollowMonitor,
     term_holder::TermHolder,
-    terms::{ClaimOutcome, claim_next, find_term},
+    terms::{ClaimOutcome, TakeOver, claim_next, find_term},
 };
 use crate::{
+    domain::operations::audit::{self, AuditEvent},
     error::{Code, Error, Result},
     providers::object_storage::NewObject,
     store::{
@@ -56,6 +58,8 @@ pub struct Shipper<'app> {
     changed_at: Option<Instant>,
     next_at: Option<Instant>,
     next_sweep: Option<Instant>,
+    /// The bucket is asked then for a later term, whether or not there is something to ship.
+    next_look: Option<Instant>,
     /// The newest backup that the server recorded as uploaded when the chain began.
     upload: Option<String>,
 }
@@ -102,6 +106,7 @@ impl<'app> Shipper<'app> {
             changed_at: None,
             next_at: None,
             next_sweep: None,
+            next_look: None,
             upload: None,
             files,
         };
@@ -155,7 +160,11 @@ impl<'app> Shipper<'app> {
             tracing::warn!(%error, "expired changes could not be deleted from the bucket");
         }
         if self.changed_at.is_some_and(|since| now.saturating_duration_since(since) >= self.gathering()) {
-            self.ship(now)?;
+            return self.ship(now);
+        }
+        // A machine without commits must learn that it is superseded before its next one.
+        if self.next_look.is_none_or(|next| now >= next) && !self.is_superseded_at(now)? {
+            self.monitor.update(|status| status.failure = None);
         }
         Ok(())
     }
@@ -207,7 +216,7 @@ impl<'app> Shipper<'app> {
         }
         match claim_next(&self.bucket, &self.files, self.backups.core.clock.now())? {
             ClaimOutcome::Superseded(holder) => self.stop_writes(holder),
-            ClaimOutcome::Claimed { holder, is_exclusive } => {
+            ClaimOutcome::Claimed { holder, is_exclusive, taken_over } => {
                 tracing::info!(term = holder.term, is_exclusive, "claimed a term of the bucket");
                 self.backups.core.store.set_superseded(false);
                 (self.term, self.seq, self.next_at) = (Some(holder.term), 0, None);
@@ -216,9 +225,25 @@ impl<'app> Shipper<'app> {
                     (status.term, status.seq, status.superseded_by) = (Some(holder.term), 0, None);
                     (status.is_exclusive, status.failure) = (Some(is_exclusive), None);
                 });
-                Ok(())
+                taken_over.map_or(Ok(()), |taken_over| self.record_take_over(holder.term, taken_over))
             }
         }
+    }
+
+    /// Writes the audit event of a permitted take-over. The command could not: until now this machine stored nothing.
+    fn record_take_over(&self, term: u64, TakeOver { from, system_user }: TakeOver) -> Result<()> {
+        let reason = format!("term {term}, after term {} of machine {}", from.term, from.claim.machine);
+        let event = AuditEvent {
+            actor: "cli".into(),
+            action: "yarrow backup take-over".into(),
+            user: None,
+            reason: Some(reason),
+            outcome: 200,
+            client_ip: None,
+            request_id: format!("term-{term}"),
+            system_user,
+        };
+        audit::record(&self.backups.core, event).wait()
     }
 
     /// Stops all writes because another machine has taken over.
@@ -242,10 +267,19 @@ impl<'app> Shipper<'app> {
         self.stop_writes(by)
     }
 
+    /// Asks the bucket for a later term, and stops all writes if there is one.
+    fn is_superseded_at(&mut self, now: Instant) -> Result<bool> {
+        let Some(term) = self.term else { return Ok(false) };
+        self.next_look = Some(now + self.interval());
+        let Some(next) = find_term(&self.bucket, term + 1)? else { return Ok(false) };
+        self.supersede(next)?;
+        Ok(true)
+    }
+
     fn ship(&mut self, now: Instant) -> Result<()> {
         let Some(term) = self.term else { return Ok(()) };
-        if let Some(next) = find_term(&self.bucket, term + 1)? {
-            return self.supersede(next);
+        if self.is_superseded_at(now)? {
+            return Ok(());
         }
         if self.pending.is_none() && !self.prepare(term, now)? {
             return Ok(());
@@ -336,7 +370,7 @@ impl<'app> Shipper<'app> {
         };
         let ((pass, data_version, written), sums) = self.reader.compare(&chain.sums, write)?;
         let Some((file, pages)) = written else {
-            self.monitor.update(|status| status.shipped_at = Some(at));
+            self.monitor.update(|status| (status.shipped_at, status.failure) = (Some(at), None));
             self.rest(data_version, now, pass, now)?;
             return Ok(false);
         };
@@ -409,6 +443,7 @@ impl<'app> Shipper<'app> {
     fn remove_leftovers(&self) -> Result<()> {
         let directory = self.backups.core.config.backup_directory();
         files::create_private_directory(&directory)?;
+        remove_downloads(self.backups.core.config.data_dir());
         for entry in std::fs::read_dir(&directory).map_err(|error| file_error(&directory, error))?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
                 files::remove_if_exists(&entry.path()).map_err(|error| file_error(&directory, error))?;

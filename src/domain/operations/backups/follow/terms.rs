@@ -7,7 +7,7 @@ use std::{io::Write as _, time::Duration};
 
 use super::{
     super::offsite::Bucket,
-    machine_files::MachineFiles,
+    machine_files::{MachineFiles, TakeOverPermission},
     term_holder::{TermClaim, TermHolder},
 };
 use crate::{
@@ -29,8 +29,16 @@ pub(super) enum ClaimOutcome {
         holder: TermHolder,
         /// True if the server stores an object only if its key is new.
         is_exclusive: bool,
+        taken_over: Option<TakeOver>,
     },
     Superseded(TermHolder),
+}
+
+/// The machine from which a claim took over, and the system user who permitted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TakeOver {
+    pub(super) from: TermHolder,
+    pub(super) system_user: Option<String>,
 }
 
 /// Returns the last term of a bucket.
@@ -58,35 +66,43 @@ pub(super) fn find_term(bucket: &Bucket, term: u64) -> Result<Option<TermHolder>
 ///
 /// # Errors
 /// Those of the provider; storage errors.
-pub fn take_over(bucket: &Bucket, files: &MachineFiles) -> Result<Option<TermHolder>> {
+pub fn take_over(bucket: &Bucket, files: &MachineFiles, system_user: String) -> Result<Option<TermHolder>> {
     let last = last_term(bucket)?;
-    files.permit(last.as_ref().map_or(0, |last| last.term))?;
+    let after_term = last.as_ref().map_or(0, |last| last.term);
+    files.permit(&TakeOverPermission { after_term, system_user })?;
     Ok(last)
 }
 
 /// Claims the next term, if the last one is this machine's or it may take over from it.
 pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) -> Result<ClaimOutcome> {
     let (machine, last, permission) = (files.id()?, last_term(bucket)?, files.permission()?);
-    if let Some(last) = last.as_ref().filter(|last| last.claim.machine != machine && permission != Some(last.term)) {
-        return Ok(ClaimOutcome::Superseded(last.clone()));
+    let other = last.clone().filter(|last| last.claim.machine != machine);
+    let permission =
+        permission.filter(|permission| last.as_ref().is_some_and(|last| last.term == permission.after_term));
+    if let Some(other) = other.as_ref().filter(|_| permission.is_none()) {
+        return Ok(ClaimOutcome::Superseded(other.clone()));
     }
+    let taken_over = other.map(|from| TakeOver { from, system_user: permission.map(|given| given.system_user) });
     let from = last.map_or(0, |last| last.term);
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex::<16>()? };
     let holder = TermHolder { term: from + 1, claim };
-    let outcome = store_claim(bucket, &holder)?;
-    if let ClaimOutcome::Claimed { is_exclusive, .. } = outcome {
-        files.clear()?;
-        files.note_exclusive(is_exclusive)?;
+    match store_claim(bucket, &holder)? {
+        Err(other) => Ok(ClaimOutcome::Superseded(other)),
+        Ok(is_exclusive) => {
+            files.clear()?;
+            files.note_exclusive(is_exclusive)?;
+            Ok(ClaimOutcome::Claimed { holder, is_exclusive, taken_over })
+        }
     }
-    Ok(outcome)
 }
 
-fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<ClaimOutcome> {
+/// Returns true if the server keeps the condition, or the holder of an earlier claim.
+fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<Result<bool, TermHolder>> {
     let key = key_of(bucket, holder.term);
     // A server may ignore the condition and overwrite.
     if let Some(other) = find_term(bucket, holder.term)? {
-        return Ok(ClaimOutcome::Superseded(other));
+        return Ok(Err(other));
     }
     let mut file = tempfile::NamedTempFile::new().map_err(Error::internal)?;
     serde_json::to_writer(&mut file, &holder.claim).map_err(Error::internal)?;
@@ -105,10 +121,7 @@ fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<ClaimOutcome> {
     }
     let missing = || Error::new(Code::ProviderFailed).detail("The bucket did not store the claim of a term.");
     let stored = find_term(bucket, holder.term)?.ok_or_else(missing)?;
-    if stored == *holder {
-        return Ok(ClaimOutcome::Claimed { holder: stored, is_exclusive });
-    }
-    Ok(ClaimOutcome::Superseded(stored))
+    Ok(if stored == *holder { Ok(is_exclusive) } else { Err(stored) })
 }
 
 fn key_of(bucket: &Bucket, term: u64) -> String {
