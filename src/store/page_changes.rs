@@ -74,7 +74,7 @@ impl Store {
     pub fn page_reader(&self) -> Result<PageReader> {
         if !self.can_scrub_pages() {
             let detail = "backup.follow: the SQLite library of this build gives no access to pages. Set it to 0 s.";
-            return Err(Error::new(Code::Configuration).detail(detail));
+            return Err(Error::new(Code::Configuration).english_detail(detail));
         }
         let connection = connection::open_beside(self.path(), &self.shared.tuning)?;
         // Each page is read once, so a cache would only cost memory.
@@ -241,7 +241,8 @@ impl PageChanges {
     /// `backup_unusable` if the pages do not fit the head; storage errors.
     pub fn apply(path: &Path, database: &File) -> Result<()> {
         let failed = |error: io::Error| file_error(path, error);
-        let unfit = || Error::new(Code::BackupUnusable).detail(format!("{} has unexpected content.", path.display()));
+        let unfit =
+            || Error::new(Code::BackupUnusable).english_detail(format!("{} has unexpected content.", path.display()));
         let mut reader = BufReader::new(File::open(path).map_err(failed)?);
         let mut start = Vec::new();
         for _ in 0..2 {

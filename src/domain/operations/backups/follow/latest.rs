@@ -126,13 +126,13 @@ pub fn restore_latest(
         let test = assemble_and_check(&bucket, config, until, clock, target, progress)?;
         if let Some(first) = test.faults.structure.first() {
             let detail = format!("The newest state in the bucket is damaged: {first}.");
-            return Err(Error::new(Code::BackupUnusable).detail(detail));
+            return Err(Error::new(Code::BackupUnusable).english_detail(detail));
         }
         let keys = DatabaseCopy::open(&test.state.base_path, clock.now())?.contents()?;
         let has_key = config.auth.secret_key.is_some() || keys.contains_key(SERVER_KEY);
         if !has_key && !directory.join(SERVER_KEY).exists() {
             let detail = format!("{} carries no {SERVER_KEY}: set auth.secret_key.", test.state.base);
-            return Err(Error::new(Code::BackupUnusable).detail(detail));
+            return Err(Error::new(Code::BackupUnusable).english_detail(detail));
         }
         Ok((test, keys))
     };
@@ -188,7 +188,8 @@ pub fn verify_if_due(backups: &Backups, progress: BackupProgress<'_>) -> Result<
         return Ok(true);
     }
     let cause = test.state.gap.unwrap_or_else(|| "it is damaged or inconsistent".to_owned());
-    Err(Error::new(Code::ChecksFailed).detail(format!("The newest state in the bucket cannot be restored: {cause}.")))
+    Err(Error::new(Code::ChecksFailed)
+        .english_detail(format!("The newest state in the bucket cannot be restored: {cause}.")))
 }
 
 /// Deletes the directories of killed tests.
@@ -312,7 +313,7 @@ impl Assembly<'_> {
                 return self.finish(backup, &path, &[], gap);
             }
         }
-        Err(Error::new(Code::NotFound).detail(match gap {
+        Err(Error::new(Code::NotFound).english_detail(match gap {
             Some(gap) => format!("The bucket has no whole state: {gap}."),
             None => "The bucket has no backup.".to_owned(),
         }))
@@ -332,7 +333,8 @@ impl Assembly<'_> {
         let directory = tempfile::Builder::new().prefix(DOWNLOADS_DIRECTORY).tempdir_in(parent);
         let directory = directory.map_err(|error| file_error(parent, error))?;
         let (sums, sha256) = copy_summing(&mut File::open(path).map_err(failed)?, io::sink()).map_err(failed)?;
-        let sums = sums.ok_or_else(|| Error::new(Code::BackupUnusable).detail(format!("{} is cut.", base.name)))?;
+        let sums =
+            sums.ok_or_else(|| Error::new(Code::BackupUnusable).english_detail(format!("{} is cut.", base.name)))?;
         let links = self.fetch_links(group, directory.path(), progress)?;
         let (usable, unusable) = longest_chain(&links, sums.fingerprint(), &sha256);
         if let Some(cause) = unusable {
@@ -429,7 +431,7 @@ impl Assembly<'_> {
             let sums = sums_of_file(&file).map_err(failed)?;
             if sums.is_none_or(|sums| sums.fingerprint() != head.after || sums.count() != head.page_count) {
                 let detail = "The assembled database differs from the one that was shipped.";
-                return Err(Error::new(Code::BackupUnusable).detail(detail));
+                return Err(Error::new(Code::BackupUnusable).english_detail(detail));
             }
         }
         file.sync_all().map_err(failed)?;

@@ -289,7 +289,7 @@ impl<'app> Shipper<'app> {
             Ok(true) => self.advance(shipment, now),
             Ok(false) => match find_term(&self.bucket, term)? {
                 Some(holder) => self.supersede(holder),
-                None => Err(Error::new(Code::ProviderFailed).detail("The bucket lost the claim of this term.")),
+                None => Err(Error::new(Code::ProviderFailed).english_detail("The bucket lost the claim of this term.")),
             },
             Err(error) => {
                 self.pending = Some(shipment);
@@ -353,7 +353,7 @@ impl<'app> Shipper<'app> {
             self.begin_chain()?;
         }
         let chain = self.chain.as_ref().ok_or_else(|| {
-            Error::new(Code::NotFound).detail("The bucket has no backup yet on which changes could build.")
+            Error::new(Code::NotFound).english_detail("The bucket has no backup yet on which changes could build.")
         })?;
         let directory = config.backup_directory();
         let began = Instant::now();
@@ -407,9 +407,9 @@ impl<'app> Shipper<'app> {
         self.bucket.storage.fetch(&self.bucket.key(&base.name), base.bytes, &mut writer, &mut |_, _| ())?;
         let (sums, sha256) = writer.finish();
         let is_right = expected.is_none_or(|expected| expected == sha256);
-        sums.filter(|_| is_right)
-            .map(|sums| (sums, sha256))
-            .ok_or_else(|| Error::new(Code::ProviderFailed).detail(format!("{} in the bucket is damaged.", base.name)))
+        sums.filter(|_| is_right).map(|sums| (sums, sha256)).ok_or_else(|| {
+            Error::new(Code::ProviderFailed).english_detail(format!("{} in the bucket is damaged.", base.name))
+        })
     }
 
     /// Deletes changes that are older than configured, while the clock is trusted.

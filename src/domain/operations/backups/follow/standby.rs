@@ -94,7 +94,7 @@ impl<'a> Standby<'a> {
         self.bucket.storage.fetch(&self.bucket.key(&object.name), object.bytes, &mut file, &mut |_, _| ())?;
         if PageChanges::read(&unfinished)?.is_none() {
             let detail = format!("{} in the bucket is damaged.", object.name);
-            return Err(Error::new(Code::ProviderFailed).detail(detail));
+            return Err(Error::new(Code::ProviderFailed).english_detail(detail));
         }
         sync_and_rename(&unfinished, &path)
     }

@@ -50,14 +50,14 @@ pub fn last_term(bucket: &Bucket) -> Result<Option<TermHolder>> {
     let number = |key: &str| key.strip_prefix(&bucket.key(TERMS))?.parse().ok();
     let Some(term) = objects.iter().filter_map(|object| number(&object.key)).max() else { return Ok(None) };
     let missing =
-        || Error::new(Code::ProviderFailed).detail(format!("The bucket lists {TERMS}{term:08} but has none."));
+        || Error::new(Code::ProviderFailed).english_detail(format!("The bucket lists {TERMS}{term:08} but has none."));
     Ok(Some(find_term(bucket, term)?.ok_or_else(missing)?))
 }
 
 /// Returns a term of a bucket.
 pub(super) fn find_term(bucket: &Bucket, term: u64) -> Result<Option<TermHolder>> {
     let Some(json) = bucket.storage.get(&key_of(bucket, term), MAX_BYTES)? else { return Ok(None) };
-    let unreadable = |_| Error::new(Code::ProviderFailed).detail(format!("{TERMS}{term:08} cannot be read."));
+    let unreadable = |_| Error::new(Code::ProviderFailed).english_detail(format!("{TERMS}{term:08} cannot be read."));
     let claim = serde_json::from_slice(&json).map_err(unreadable)?;
     Ok(Some(TermHolder { term, claim }))
 }
@@ -119,7 +119,7 @@ fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<Result<bool, Term
     if !is_exclusive {
         std::thread::sleep(RECHECK_AFTER);
     }
-    let missing = || Error::new(Code::ProviderFailed).detail("The bucket did not store the claim of a term.");
+    let missing = || Error::new(Code::ProviderFailed).english_detail("The bucket did not store the claim of a term.");
     let stored = find_term(bucket, holder.term)?.ok_or_else(missing)?;
     Ok(if stored == *holder { Ok(is_exclusive) } else { Err(stored) })
 }
