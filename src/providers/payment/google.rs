@@ -4,25 +4,21 @@
 //! purchase is consumed only after it was credited: consumed ones can be bought again, and those that are neither
 //! consumed nor acknowledged within three days are refunded.
 
-use std::{fmt, sync::Mutex, time::Duration};
+use std::{fmt, time::Duration};
 
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use secrecy::ExposeSecret;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    CONNECT_TIMEOUT, SettingFault, form,
+    CONNECT_TIMEOUT, SettingFault,
     setting_fault::{fault, keep, require_safe_endpoint},
 };
-use crate::{
-    concurrency::lock::lock_unpoisoned,
-    providers::{
-        Failure, FailureKind, WallClock, clean_code,
-        client::{BaseUrl, Client, HttpResponse, Limits},
-        jwks::JwkCache,
-        jws::sign_rs256,
-        percent,
-        rsa::PrivateKey,
-    },
+use crate::providers::{
+    Failure, FailureKind, WallClock, clean_code,
+    client::{BaseUrl, Client, HttpResponse, Limits},
+    google_account::GoogleAccount,
+    jwks::JwkCache,
+    percent,
 };
 
 pub use purchase::{GooglePurchase, GoogleVoidedPage, GoogleVoidedPurchase};
@@ -36,11 +32,6 @@ mod tests;
 pub const PROVIDER: &str = "google";
 const MAX_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
 const SCOPE: &str = "https://www.googleapis.com/auth/androidpublisher";
-/// The audience of assertions, whatever the address of the token endpoint.
-const TOKEN_AUDIENCE: &str = "https://oauth2.googleapis.com/token";
-const ASSERTION_LIFETIME: i64 = 3600;
-/// An access token is renewed this long before it expires, in milliseconds.
-const RENEWAL: i64 = 60_000;
 
 /// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
@@ -65,61 +56,10 @@ pub struct GooglePlaySettings {
 /// The connection to Google Play for one app.
 pub struct GooglePlay {
     pub push: GooglePushReader,
-    account: ServiceAccount,
-    token_url: String,
+    account: GoogleAccount,
     base: BaseUrl,
     client: Client,
     clock: WallClock,
-    token: Mutex<Option<AccessToken>>,
-}
-
-struct ServiceAccount {
-    email: String,
-    key_id: String,
-    key: PrivateKey,
-}
-
-#[derive(Clone)]
-struct AccessToken {
-    token: SecretString,
-    /// Epoch milliseconds.
-    expires_at: i64,
-}
-
-#[derive(Deserialize)]
-struct KeyFile {
-    client_email: String,
-    private_key: String,
-    private_key_id: String,
-    token_uri: String,
-}
-
-#[derive(Serialize)]
-struct AssertionHeader<'a> {
-    typ: &'static str,
-    alg: &'static str,
-    kid: &'a str,
-}
-
-#[derive(Serialize)]
-struct AssertionClaims<'a> {
-    iat: i64,
-    exp: i64,
-    iss: &'a str,
-    aud: &'static str,
-    scope: &'static str,
-}
-
-#[derive(Deserialize)]
-struct TokenAnswer {
-    access_token: String,
-    expires_in: i64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TokenError {
-    error: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -185,18 +125,13 @@ impl GooglePlay {
         if !settings.package_name.contains('.') || !settings.package_name.bytes().all(is_name) {
             faults.push(fault("package_name", "must be the name of the app's package, such as com.example.app"));
         }
-        let file: Result<KeyFile, _> = serde_json::from_str(&settings.service_account);
-        // The parser's text may repeat a part of the key.
-        let file =
-            keep(file.map_err(|_| "must be the text of a service account's key file"), "service_account", &mut faults);
-        let key =
-            file.as_ref().and_then(|file| keep(PrivateKey::parse(&file.private_key), "service_account", &mut faults));
+        let account = GoogleAccount::parse(PROVIDER, SCOPE, &settings.service_account, settings.token_url.as_deref());
+        let account = keep(account, "service_account", &mut faults);
         for (setting, url) in [("base_url", &settings.base_url), ("keys_url", &settings.keys_url)] {
             require_safe_endpoint(PROVIDER, setting, url, &mut faults);
         }
-        let token_url = settings.token_url.clone().or_else(|| file.as_ref().map(|file| file.token_uri.clone()));
-        if let Some(url) = &token_url {
-            require_safe_endpoint(PROVIDER, "token_url", url, &mut faults);
+        if let Some(account) = &account {
+            require_safe_endpoint(PROVIDER, "token_url", account.token_url(), &mut faults);
         }
         if settings.push_audience.is_empty() {
             faults.push(fault("push_audience", "must be the audience of the push subscription"));
@@ -205,7 +140,7 @@ impl GooglePlay {
             faults.push(fault("push_service_account", "must be the email address of a service account"));
         }
         let base = BaseUrl::parse(PROVIDER, &settings.base_url);
-        let (Some(file), Some(key), Some(token_url), Ok(base)) = (file, key, token_url, base) else {
+        let (Some(account), Ok(base)) = (account, base) else {
             return Err(faults);
         };
         if !faults.is_empty() {
@@ -219,12 +154,10 @@ impl GooglePlay {
                 service_account: settings.push_service_account.clone(),
                 keys: JwkCache::new(PROVIDER, &settings.keys_url),
             },
-            account: ServiceAccount { email: file.client_email, key_id: file.private_key_id, key },
-            token_url,
+            account,
             base,
             client: Client::new(PROVIDER, limits),
             clock,
-            token: Mutex::new(None),
         })
     }
 
@@ -295,59 +228,17 @@ impl GooglePlay {
         if answer.status != 401 {
             return Ok(answer);
         }
-        *lock_unpoisoned(&self.token) = None;
+        self.account.forget_token();
         self.send_once(method, path)
     }
 
     fn send_once(&self, method: &str, path: &str) -> Result<HttpResponse, Failure> {
-        let token = self.access_token()?;
+        let token = self.account.access_token(&self.client, (self.clock)())?;
         let authorization = format!("Bearer {}", token.expose_secret());
         let headers = [("accept", "application/json"), ("authorization", authorization.as_str())];
         let package = percent::encode(&self.push.package_name);
         let url = format!("{}/androidpublisher/v3/applications/{package}{path}", self.base.base());
         self.client.send(method, &url, &headers, b"")
-    }
-
-    /// Returns a valid access token. Two threads may both fetch one, which does no harm.
-    fn access_token(&self) -> Result<SecretString, Failure> {
-        let now = (self.clock)();
-        let kept = lock_unpoisoned(&self.token).clone();
-        if let Some(kept) = kept.filter(|kept| now + RENEWAL < kept.expires_at) {
-            return Ok(kept.token);
-        }
-        let body = self.token_request(now / 1000)?;
-        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept", "application/json")];
-        let answer = self.client.send("POST", &self.token_url, &headers, body.as_bytes())?;
-        let status = answer.status;
-        if status != 200 {
-            let error: TokenError = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
-            let kind = if status >= 500 { FailureKind::OutcomeUnknown } else { FailureKind::Misconfigured };
-            let code = clean_code(&error.error).unwrap_or_else(|| format!("token_http_{status}"));
-            return Err(Failure::new(kind, PROVIDER, code));
-        }
-        let answer: TokenAnswer = parsed(answer)?;
-        let expires_at = now + answer.expires_in.clamp(0, 86_400) * 1000;
-        let token = SecretString::from(answer.access_token);
-        *lock_unpoisoned(&self.token) = Some(AccessToken { token: token.clone(), expires_at });
-        Ok(token)
-    }
-
-    /// Returns the body of a request for an access token made at this time (seconds).
-    fn token_request(&self, now: i64) -> Result<String, Failure> {
-        let header = AssertionHeader { typ: "JWT", alg: "RS256", kid: &self.account.key_id };
-        let claims = AssertionClaims {
-            iat: now,
-            exp: now + ASSERTION_LIFETIME,
-            iss: &self.account.email,
-            aud: TOKEN_AUDIENCE,
-            scope: SCOPE,
-        };
-        let assertion = sign_rs256(&self.account.key, &header, &claims);
-        let assertion = assertion.map_err(|_| Failure::new(FailureKind::Misconfigured, PROVIDER, "signing_failed"))?;
-        Ok(form::encode_all(&[
-            ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
-            ("assertion", assertion.as_str()),
-        ]))
     }
 }
 

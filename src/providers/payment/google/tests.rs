@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::*;
 use crate::providers::{
     payment::{
-        RejectionReason,
+        RejectionReason, form,
         purchase::{PurchaseBinding, PurchaseFault},
     },
     rsa::PublicKey,
@@ -46,7 +46,7 @@ fn play() -> GooglePlay {
 #[test]
 fn assertions_have_the_published_claims_and_verify() {
     let published = published();
-    let body = play().token_request(now() / 1000).unwrap();
+    let body = play().account.token_request(now() / 1000).unwrap();
     let fields = form::decode(body.as_bytes()).unwrap();
     let expected = form::decode(text(&published["service_account"]["token_request_body"]).as_bytes()).unwrap();
     assert_eq!(fields[0], expected[0]);
