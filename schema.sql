@@ -1043,6 +1043,7 @@ create table preferences (
     locale text check (locale in ('zh', 'en')),
     time_zone text,
     day_start text not null check (day_start in ('23:00', '00:00')),
+    quiet_hours text,                      -- no pushes in these hours: 22:00-08:00
     updated_at integer not null
 ) strict;
 
@@ -1125,6 +1126,42 @@ create table notification_marks (
     marked_at integer not null,
     primary key (user_id, through)
 ) strict, without rowid;
+
+-- Owner: push_queue. Apps on phones that get pushes. A token belongs to the user who registered it last.
+create table push_devices (
+    id integer primary key autoincrement,
+    user_id integer not null references users (id) on delete cascade,
+    family blob not null,                  -- the sign-in that registered it, as in tokens
+    service text not null check (service in ('apns', 'fcm', 'http')),
+    token text not null,
+    created_at integer not null,
+    updated_at integer not null,           -- the last registration
+    unique (service, token)
+) strict;
+
+create index push_devices_by_user on push_devices (user_id, id);
+
+-- Owner: push_queue. Notifications to push. A newer notification of a kind replaces an older one.
+create table push_queue (
+    device_id integer not null references push_devices (id) on delete cascade,
+    kind text not null,                    -- the notification's
+    notification_id integer not null,
+    queued_at integer not null,
+    due_at integer not null,
+    attempts integer not null,
+    primary key (device_id, kind)
+) strict, without rowid;
+
+create index push_queue_by_due on push_queue (due_at);
+create index push_queue_by_age on push_queue (queued_at);
+
+-- Owner: push_queue. Broadcasts that are not queued for all apps yet.
+create table push_broadcasts (
+    notification_id integer primary key,
+    kind text not null,
+    last_device integer not null,          -- apps up to this id have it in their queue
+    sent_at integer not null
+) strict;
 
 -- Owner: feedback. Feedback messages. User and phone number are claims unless a token proved the user.
 create table feedback (

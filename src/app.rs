@@ -13,7 +13,10 @@ use crate::{
             accounts::{export::Exports, send_code::CodeSender},
             identity_proofs::IdentityProviders,
         },
-        messaging::mailer::{self, Mailer},
+        messaging::{
+            mailer::{self, Mailer},
+            push::Push,
+        },
         moderation::{Moderation, words},
         money::{payments::Payments, purchases::Purchases},
         operations::{
@@ -89,6 +92,7 @@ pub struct App {
     pub model_calls: ModelCalls,
     pub payments: Payments,
     pub purchases: Purchases,
+    pub push: Push,
     pub moderation: Arc<Moderation>,
     pub admins: Administrators,
     pub audits: Arc<InFlightAudits>,
@@ -170,6 +174,7 @@ impl App {
             || load_or_create_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(core.clone(), sandbox_key)?;
         let purchases = Purchases::open(core.clone())?;
+        let push = Push::new(core.clone())?;
         chown_new_files(directory)?;
         let letters = mailer::letters(config).map_err(|faults| configuration_error(&faults))?;
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, &core.clock, announce)?, letters));
@@ -184,7 +189,7 @@ impl App {
         let health = Arc::new(Health {
             core: core.clone(),
             integrity: Arc::clone(&integrity),
-            breakers: breakers(&code_sender, &payments, &purchases, &moderation, &model_calls),
+            breakers: breakers(&code_sender, &payments, &purchases, &push, &moderation, &model_calls),
             served_certificate: Arc::new(certificate::ServedValidity::default()),
             jobs: Arc::new(JobBoard::new(core.clone())),
             follow: Arc::default(),
@@ -211,6 +216,7 @@ impl App {
             model_calls,
             payments,
             purchases,
+            push,
             moderation,
             integrity,
             clock_guard,
@@ -245,6 +251,7 @@ fn breakers(
     code_sender: &CodeSender,
     payments: &Payments,
     purchases: &Purchases,
+    push: &Push,
     moderation: &Moderation,
     model_calls: &ModelCalls,
 ) -> Vec<Arc<CircuitBreaker>> {
@@ -252,6 +259,7 @@ fn breakers(
     breakers.extend(code_sender.sms.breakers());
     breakers.extend(payments.breakers().map(Arc::clone));
     breakers.extend(purchases.breaker().map(Arc::clone));
+    breakers.extend(push.breakers().map(Arc::clone));
     breakers.extend(moderation.external.breaker().map(Arc::clone));
     breakers.extend(model_calls.models.all().map(|model: &GuardedModel| Arc::clone(model.breaker())));
     breakers

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     app::App,
     domain::{
-        messaging::notifications,
+        messaging::{notifications, push},
         moderation::shadow_mode,
         money::{ledger, payments, purchases},
         operations::{
@@ -45,6 +45,7 @@ const WORD_LIST_INTERVAL: Duration = Duration::from_millis(250);
 /// The time for which a start waits for the bucket, and a stop for the last shipment.
 const CLAIM_WAIT: Duration = Duration::from_secs(5);
 const LAST_SHIPMENT: Duration = Duration::from_secs(3);
+const PUSH_INTERVAL: Duration = Duration::from_millis(250);
 const SHADOW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The intervals of the slow jobs.
@@ -137,6 +138,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("payments", check_payments)?,
         start("purchases", run_purchases)?,
         start("payment-keys", refresh_payment_keys)?,
+        start("push", send_pushes)?,
         start("bills", check_bills)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
@@ -277,6 +279,17 @@ fn check_payments(app: &App, _: Schedule, stopped: &Receiver<()>) {
 fn run_purchases(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(app, stopped, (PAYMENT_INTERVAL, PAYMENT_INTERVAL), JobName::Purchases, |_| {
         done(purchases::jobs::run_due(&app.purchases))
+    });
+}
+
+/// Sends pushes on a thread of its own, because a service may hang.
+fn send_pushes(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    if !app.push.is_configured() {
+        return;
+    }
+    let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
+    every(app, stopped, (PUSH_INTERVAL, PUSH_INTERVAL), JobName::Push, |_| {
+        push::run_due(&app.push, &is_running).map(JobOutcome::from)
     });
 }
 

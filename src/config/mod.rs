@@ -54,6 +54,13 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Returns true if any push service is configured.
+    pub fn has_push(&self) -> bool {
+        !self.push_apns.topic.is_empty() || self.push_fcm.service_account.is_some() || !self.push_http.url.is_empty()
+    }
+}
+
 /// The SMS providers that may send, and the order in which they are tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmsOrders {

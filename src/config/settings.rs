@@ -257,6 +257,58 @@ declare::settings! {
             "JSON pointer to the provider's id of the message.";
     }
 
+    /// Pushes of notifications to phones. Off until a service is configured.
+    "push" push: PushConfig {
+        shows_body: bool = "true",
+            "Send title and text. If off, only the title leaves the server.";
+        max_age: Duration = "1 day", at_least "1 minute",
+            "Time after which a push that could not be sent is given up.";
+        devices_per_user: u32 = "10", at_least "1",
+            "Apps of one user that get pushes. One more replaces the one that registered first.";
+        timeout: Duration = "10 s", at_least "1 ms",
+            "Timeout of one call to a push service.";
+    }
+
+    /// Pushes to iPhones. Off without `topic`.
+    "push.apns" push_apns: ApnsConfig {
+        topic: String = "",
+            "Bundle id of the app.";
+        team_id: String = "",
+            "Id of the developer team.";
+        key_id: String = "",
+            "Id of the key for the push service.";
+        private_key: Option<SecretString> = "",
+            "The key: the text of the `.p8` file.";
+        base_url: String = "https://api.push.apple.com",
+            "URL of the service. Apps built for development have tokens of `https://api.sandbox.push.apple.com`.";
+    }
+
+    /// Pushes by Firebase Cloud Messaging. Off without `service_account`.
+    "push.fcm" push_fcm: FcmConfig {
+        service_account: Option<SecretString> = "",
+            "The service account's key file: its text, which is JSON.";
+        base_url: String = "https://fcm.googleapis.com",
+            "URL of the service.";
+        token_url: Option<String> = "",
+            "Token endpoint in place of the one in the key file, for tests.";
+    }
+
+    /// Pushes by any service with an HTTP API. Off without `url`.
+    "push.http" push_http: HttpPushConfig {
+        method: String = "POST",
+            "Method of the request.";
+        url: String = "",
+            "URL. Variables in URL, headers and body: `{token}`, `{title}`, `{body}`, `{kind}`, `{notification}` (its id), `{unread}`, `{lifetime}` (seconds) and `{id}`, the same for each attempt. Status 404 and 410 mean that the token is dead.";
+        headers: BTreeMap<String, SecretString> = "",
+            "Headers, such as the one with the API key. The content type decides how variables are escaped in the body: JSON or form.";
+        body: String = "",
+            "Body of the request.";
+        accepted_member: String = "",
+            "JSON pointer to the member of the answer that decides. If unset, the whole answer decides.";
+        accepted_values: Vec<String> = "",
+            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
+    }
+
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
     "moderation" moderation: ModerationConfig {
         provider: ModerationProvider = "none",

@@ -925,6 +925,16 @@ fn messaging() -> Vec<Endpoint> {
             .named("markAllNotificationsRead")
             .for_suspended()
             .summary("Marks all notifications as read, including kinds that are switched off."),
+        post("/api/v1/devices", OwnUser, v1::devices::register)
+            .summary("Registers the app of this device for pushes, or moves it to the caller.")
+            .body_limit(AUTH)
+            .errors(&[InvalidParameters, NotConfigured, Unauthenticated]),
+        get("/api/v1/devices", OwnUser, v1::devices::list)
+            .summary("Lists the caller's apps that get pushes, newest first."),
+        delete("/api/v1/devices/{id}", OwnUser, v1::devices::remove)
+            .summary("Removes one of the caller's apps from pushes.")
+            .body_limit(AUTH)
+            .errors(&[NotFound]),
         post("/admin/notifications", Admin(Administer), admin::notifications::send)
             .named("adminSendNotification")
             .summary("Sends a notification to all users or to selected users."),

@@ -108,7 +108,11 @@ pub struct LocalTime {
 
 impl LocalTime {
     pub fn date(self) -> Date {
-        self.offset.to_datetime(self.timestamp).date()
+        self.datetime().date()
+    }
+
+    pub fn datetime(self) -> civil::DateTime {
+        self.offset.to_datetime(self.timestamp)
     }
 
     /// Returns the seconds that clocks are ahead of UTC.

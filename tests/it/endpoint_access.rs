@@ -49,6 +49,9 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /api/v1/auth/identity", Anyone),
     ("POST /api/v1/account/identities", OwnUser),
     ("DELETE /api/v1/account/identities/{provider}", OwnUser),
+    ("POST /api/v1/devices", OwnUser),
+    ("GET /api/v1/devices", OwnUser),
+    ("DELETE /api/v1/devices/{id}", OwnUser),
     ("POST /api/v1/auth/refresh", TokenHolder),
     ("POST /api/v1/auth/logout", TokenHolder),
     ("GET /api/v1/auth/tokens", OwnUser),
@@ -390,6 +393,7 @@ fn a_user_may_use_every_user_endpoint() {
             | "POST /api/v1/orders/{orderNo}/confirm"
             | "DELETE /api/v1/auth/tokens/{id}"
             | "DELETE /api/v1/account/identities/{provider}"
+            | "DELETE /api/v1/devices/{id}"
             | "PATCH /api/v1/notifications/{id}/read"
             | "GET /version/latest" => response.status == 404,
             name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => response.status == 404,
@@ -404,8 +408,8 @@ fn a_user_may_use_every_user_endpoint() {
             | "POST /version/check" => response.status == 422,
             "GET /" | "GET /docs" => response.status == 308,
             "POST /auth/send-code" => response.status == 429,
-            // No provider of identities and no app store is configured.
-            "POST /auth/identity/apple/events" => response.status == 409,
+            // No provider of identities, no push service and no app store is configured.
+            "POST /auth/identity/apple/events" | "POST /api/v1/devices" => response.status == 409,
             "POST /payment/notify/apple" | "POST /payment/notify/google" => response.status == 503,
             name if name.contains("/purchases/") => response.status == 409 || expected_access(operation) == Admin,
             "POST /api/v1/points/exchange" => response.status == 409,

@@ -678,7 +678,7 @@ fn in_chunks(bytes: usize) -> String {
 fn limit_of(operation: &Operation) -> usize {
     match operation.path.as_str() {
         path if path.starts_with("/auth/") || path.starts_with("/api/v1/auth/") => 4,
-        path if path.starts_with("/api/v1/account/identities") => 4,
+        path if path.starts_with("/api/v1/account/identities") || path.starts_with("/api/v1/devices") => 4,
         "/admin/login" | "/api/v1/account/address" => 4,
         "/api/v1/account" if operation.method == "DELETE" => 4,
         "/divination-history/save" => 256,

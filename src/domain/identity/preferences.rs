@@ -1,4 +1,4 @@
-//! User preferences: the kinds of notification shown, language, time zone and day rule of castings.
+//! User preferences: the kinds of notification shown, language, time zone, quiet hours and day rule of castings.
 //!
 //! A user without changes has no row. System notices cannot be switched off.
 
@@ -9,7 +9,7 @@ use crate::{
     domain::{divination::chart::DayStart, identity::users},
     error::Result,
     store::{Pending, Read, Row, Write},
-    types::{Locale, TimeZone, Timestamp, UserId, named_enum},
+    types::{Locale, QuietHours, TimeZone, Timestamp, UserId, named_enum},
 };
 
 named_enum! {
@@ -37,6 +37,8 @@ pub struct Preferences {
     pub time_zone: Option<TimeZone>,
     /// The day rule of new castings.
     pub day_start: DayStart,
+    /// Hours without pushes, in the time zone.
+    pub quiet_hours: Option<QuietHours>,
     /// `None` if the user has never changed them. Grows with every change, so that other devices notice it.
     pub updated_at: Option<Timestamp>,
 }
@@ -50,6 +52,7 @@ impl Preferences {
         locale: None,
         time_zone: None,
         day_start: DayStart::At23,
+        quiet_hours: None,
         updated_at: None,
     };
 
@@ -74,6 +77,8 @@ pub struct PreferencesChange {
     /// `Some(None)` resets it.
     pub time_zone: Option<Option<TimeZone>>,
     pub day_start: Option<DayStart>,
+    /// `Some(None)` resets it.
+    pub quiet_hours: Option<Option<QuietHours>>,
 }
 
 pub fn find(core: &Core, user: UserId) -> Result<Preferences> {
@@ -97,7 +102,7 @@ pub fn time_zone(core: &Core, user: UserId) -> Result<TimeZone> {
 
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     let found = tx.first(
-        "select account, activity, promotion, locale, time_zone, day_start, updated_at from preferences \
+        "select account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours from preferences \
          where user_id = ?1",
         [user.0],
         preferences_of,
@@ -116,6 +121,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
             "locale": chosen.locale.map(Locale::name),
             "timeZone": chosen.time_zone.as_ref().map(ToString::to_string),
             "dayStart": chosen.day_start.name(),
+            "quietHours": chosen.quiet_hours.map(|hours| hours.to_string()),
             "updatedAt": updated_at,
         })
     }))
@@ -129,16 +135,17 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result<Preferences> {
     users::require_in(tx, user)?;
     tx.one(
-        "insert into preferences (user_id, account, activity, promotion, locale, time_zone, day_start, updated_at) \
-         values (?1, coalesce(?2, 1), coalesce(?3, 1), coalesce(?4, 1), ?6, ?8, coalesce(?9, ?10), ?11) \
+        "insert into preferences (user_id, account, activity, promotion, locale, time_zone, day_start, updated_at, \
+         quiet_hours) values (?1, coalesce(?2, 1), coalesce(?3, 1), coalesce(?4, 1), ?6, ?8, coalesce(?9, ?10), ?11, ?13) \
          on conflict (user_id) do update set account = coalesce(?2, preferences.account), \
          activity = coalesce(?3, preferences.activity), \
          promotion = coalesce(?4, preferences.promotion), \
          locale = case when ?5 = 1 then ?6 else preferences.locale end, \
          time_zone = case when ?7 = 1 then ?8 else preferences.time_zone end, \
          day_start = coalesce(?9, preferences.day_start), \
+         quiet_hours = case when ?12 = 1 then ?13 else preferences.quiet_hours end, \
          updated_at = case when ?11 > preferences.updated_at then ?11 else preferences.updated_at + 1 end \
-         returning account, activity, promotion, locale, time_zone, day_start, updated_at",
+         returning account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours",
         (
             user.0,
             change.account,
@@ -151,6 +158,8 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
             change.day_start.map(DayStart::name),
             Preferences::DEFAULT.day_start.name(),
             tx.now.0,
+            change.quiet_hours.is_some(),
+            change.quiet_hours.flatten().map(|hours| hours.to_string()),
         ),
         preferences_of,
     )
@@ -166,5 +175,6 @@ fn preferences_of(row: &Row<'_>) -> rusqlite::Result<Preferences> {
         time_zone: time_zone.and_then(|name| name.parse().ok()),
         day_start: row.get_parsed(5, DayStart::from_name)?,
         updated_at: Some(Timestamp(row.get(6)?)),
+        quiet_hours: row.get::<Option<String>>(7)?.and_then(|text| text.parse().ok()),
     })
 }

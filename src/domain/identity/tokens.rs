@@ -239,6 +239,21 @@ pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &AuthConfig, token: &str
     }
 }
 
+/// Returns the family of the user's token.
+pub fn family_in(tx: &Read<'_>, user: UserId, token: &Secret) -> Result<Option<[u8; 32]>> {
+    Ok(find_in(tx, token.reveal())?.filter(|row| row.user == user).map(|row| row.family))
+}
+
+/// Returns true if the family has not ended.
+pub fn has_family_in(tx: &Read<'_>, user: UserId, family: [u8; 32]) -> Result<bool> {
+    let found = tx.first(
+        "select true from tokens where user_id = ?1 and family = ?2 and replaced_at is null and expires_at > ?3",
+        (user.0, family, tx.now.0),
+        |row| row.get(0),
+    )?;
+    Ok(found.unwrap_or(false))
+}
+
 /// Records the use of a token. Callers need not wait for the write.
 pub fn record_use(core: &Core, token: &str) -> Pending<()> {
     let hash = sha256(token);

@@ -4,5 +4,7 @@ pub mod feedback;
 pub mod inbox_events;
 pub mod mailer;
 pub mod notifications;
+pub mod push;
+pub mod push_queue;
 pub mod releases;
 pub mod staff_notices;

@@ -47,6 +47,7 @@ named_enum! {
         PaymentKeys = "payment_keys",
         Retention = "retention",
         NotificationExpiry = "notification_expiry",
+        Push = "push",
         Figures = "figures",
         Alerts = "alerts",
         FreeSpaceScrub = "free_space_scrub",
@@ -69,6 +70,7 @@ impl JobName {
             }
             Self::Bills => config.payment.private_key.is_none() && config.payment_wechat.merchant_id.is_empty(),
             Self::PaymentKeys => config.payment_wechat.merchant_id.is_empty(),
+            Self::Push => !config.has_push(),
             Self::ShadowMode => config.moderation.provider == ModerationProvider::None,
             _ => false,
         }

@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     domain::{
         divination::prompts::Prompts,
-        messaging::mailer,
+        messaging::{mailer, push},
         money::{payments::channels, purchases},
     },
     error::Error,
@@ -32,12 +32,22 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     let payment = channels::setting_faults(config);
     let apple = purchases::app_store(config, Box::new(|| 0)).err();
     let stores = [apple, purchases::google_play(config, Box::new(|| 0)).err()].into_iter().flatten().flatten();
+    let now: Arc<dyn Fn() -> i64 + Send + Sync> = Arc::new(|| 0);
+    let push = push::senders(config, &now).err().into_iter().flatten();
     let has_authority = !config.server.domain.is_empty();
     let authority =
         has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
     let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
     let templates = [Prompts::load(config).err(), mailer::letters(config).err()].into_iter().flatten().flatten();
-    email.into_iter().flat_map(lines).chain(payment).chain(stores).chain(authority).chain(templates).collect()
+    email
+        .into_iter()
+        .flat_map(lines)
+        .chain(payment)
+        .chain(stores)
+        .chain(push)
+        .chain(authority)
+        .chain(templates)
+        .collect()
 }
 
 /// The checks send nothing, so there is nothing to announce.

@@ -7,7 +7,7 @@ use crate::{
     domain::{
         divination::{budget, history, model_calls},
         identity::{codes, email_rewards, identities, tokens},
-        messaging::{feedback, notifications},
+        messaging::{feedback, notifications, push_queue},
         moderation::{reviews, shadow_mode, violations},
         money::purchases::messages,
         operations::{
@@ -63,6 +63,8 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| budget::delete_old_spending_in(tx, &zone, BATCH_SIZE));
     sweep.in_batches(|tx| model_calls::hourly_limit::delete_old_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
+    let max_push_age = core.config.push.max_age;
+    sweep.in_batches(move |tx| push_queue::delete_older_in(tx, max_push_age, BATCH_SIZE));
     sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));
     sweep.in_batches(move |tx| reviews::delete_older_in(tx, retention.violations, BATCH_SIZE));
     sweep.in_batches(|tx| reviews::clear_decided_in(tx, BATCH_SIZE));

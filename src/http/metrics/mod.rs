@@ -18,6 +18,7 @@ use self::requests::RequestMetrics;
 use super::allowed_hosts::AllowedHosts;
 use crate::{
     app::App,
+    domain::messaging::push_queue,
     domain::operations::{
         backups::{BackupFailure, LastBackup, follow::FollowStatus},
         health::HealthSnapshot,
@@ -80,6 +81,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_network_log(&mut page, &sources.app.network_log);
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
+    add_pushes(&mut page, &sources.app);
     add_certificate(&mut page, &sources.app);
     add_follow(&mut page, &sources.app.health.follow.status());
     // A database that cannot be read counts as damaged.
@@ -182,6 +184,27 @@ fn add_codes(page: &mut Page, app: &App) {
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.core.config.auth.sends_per_day));
+}
+
+/// Adds nothing if no push service is configured.
+fn add_pushes(page: &mut Page, app: &App) {
+    let metrics = &app.push.metrics;
+    if !app.push.is_configured() {
+        return;
+    }
+    page.counter("yarrow_pushes_sent", "Pushes accepted by a service").whole(&[], metrics.sent.get());
+    page.counter("yarrow_pushes_failed", "Attempts to push that will be repeated").whole(&[], metrics.failed.get());
+    page.counter("yarrow_pushes_given_up", "Pushes refused or too old").whole(&[], metrics.given_up.get());
+    page.counter("yarrow_push_tokens_dead", "Push tokens removed because the app is gone")
+        .whole(&[], metrics.dead_tokens.get());
+    match push_queue::counts(&app.core) {
+        Ok(counts) => {
+            let number = |count: i64| u64::try_from(count).unwrap_or(0);
+            page.gauge("yarrow_push_devices", "Apps that get pushes").whole(&[], number(counts.devices));
+            page.gauge("yarrow_pushes_queued", "Pushes that wait").whole(&[], number(counts.queued));
+        }
+        Err(error) => tracing::warn!(%error, "the queue of pushes could not be counted"),
+    }
 }
 
 /// Adds nothing if no certificate is served.

@@ -36,7 +36,10 @@ use crate::{
             health::{BackupState, LedgerState},
         },
     },
-    providers::payment::{OrderState, TradeStatus},
+    providers::{
+        payment::{OrderState, TradeStatus},
+        push::PushService,
+    },
     types::{Locale, SuspensionScope},
 };
 
@@ -67,6 +70,7 @@ enumerations! {
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
+    PushService = "PushService", "apns", "A push service.";
     IdentityProvider = "IdentityProvider", "apple", "A service at which users have an identity.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";

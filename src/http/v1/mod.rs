@@ -5,6 +5,7 @@
 pub mod account;
 pub mod auth;
 pub mod changes;
+pub mod devices;
 pub mod hexagrams;
 pub mod interpretations;
 pub mod invite;

@@ -1,4 +1,4 @@
-//! `/api/v1/preferences`: the caller's notification kinds, language, time zone and day rule.
+//! `/api/v1/preferences`: the caller's notification kinds, language, time zone, quiet hours and day rule.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Locale, TimeZone, Timestamp},
+    types::{Locale, QuietHours, TimeZone, Timestamp},
 };
 
 parameters! {
@@ -28,6 +28,7 @@ parameters! {
         locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
         time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
         day_start: Option<DayStart> = fields.optional("dayStart", "The time at which the next day begins in charts of new castings: `23:00` or `00:00`.");
+        quiet_hours: Option<Revocable<QuietHours>> = fields.optional("quietHours", "Hours of the day without pushes, in the time zone: `22:00-08:00`. An empty text resets them.");
         switches: Switches = {
             let switches_sent = fields.optional("notifications", "Kinds of notification to switch on or off. `system` is always on.");
             fields.cross_field(switches_sent, switches)
@@ -48,6 +49,9 @@ pub struct PreferencesResponse {
     time_zone: Option<String>,
     #[schema(value_type = DayStart)]
     day_start: &'static str,
+    /// Hours of the day without pushes, in the time zone. Null if there are none.
+    #[schema(example = "22:00-08:00")]
+    quiet_hours: Option<String>,
     /// Null if the caller never changed a preference.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
@@ -84,6 +88,7 @@ impl From<preferences::Preferences> for PreferencesResponse {
             locale: found.locale.map(Locale::name),
             time_zone: found.time_zone.map(|zone| zone.to_string()),
             day_start: found.day_start.name(),
+            quiet_hours: found.quiet_hours.map(|hours| hours.to_string()),
             updated_at: found.updated_at,
         }
     }
@@ -95,10 +100,15 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preference
 
 pub async fn change(context: RequestContext, change: ChangePreferencesParams) -> Result<Json<PreferencesResponse>> {
     let Switches { account, activity, promotion } = change.switches;
-    let (locale, time_zone) =
-        (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
-    let change =
-        preferences::PreferencesChange { account, activity, promotion, locale, time_zone, day_start: change.day_start };
+    let change = preferences::PreferencesChange {
+        account,
+        activity,
+        promotion,
+        locale: change.locale.map(|Revocable(locale)| locale),
+        time_zone: change.time_zone.map(|Revocable(zone)| zone),
+        day_start: change.day_start,
+        quiet_hours: change.quiet_hours.map(|Revocable(hours)| hours),
+    };
     let pending = preferences::change(&context.app.core, context.user()?, change);
     Ok(Json(context.committed(pending).await?.into()))
 }
@@ -190,6 +200,24 @@ impl<T: Parameter> Parameter for Revocable<T> {
 
     fn schema(limits: &LimitsConfig) -> Value {
         T::schema(limits)
+    }
+}
+
+impl Parameter for QuietHours {
+    const MAY_CONTAIN_BLANKS: bool = true;
+
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let fault = |()| {
+            Fault::new(
+                FieldCode::InvalidFormat,
+                ("must be two different times, such as 22:00-08:00", "必须是两个不同的时刻，例如 22:00-08:00"),
+            )
+        };
+        text(value)?.parse().map_err(fault)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "example": "22:00-08:00" })
     }
 }
 

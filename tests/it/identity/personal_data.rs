@@ -10,7 +10,7 @@ use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, f
 use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Server, Setup, eventually, model_requests::ask};
 
 /// Further texts that the user wrote or received.
-const MORE_TEXTS: [&str; 15] = [
+const MORE_TEXTS: [&str; 16] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -26,12 +26,14 @@ const MORE_TEXTS: [&str; 15] = [
     "the-title-of-the-session",
     "the-remark-on-the-session",
     "the-person-at-the-provider",
+    "the-token-of-the-app",
 ];
 
 /// Tables with user rows and their location in the export. The test compares row counts.
-const EXPORTED: [(&str, &str); 22] = [
+const EXPORTED: [(&str, &str); 23] = [
     ("users", "account"),
     ("identities", "identities"),
+    ("push_devices", "pushDevices"),
     ("tokens", "devices"),
     ("violations", "violations"),
     ("disagreements", "disagreements"),
@@ -134,6 +136,11 @@ fn whole_person(server: &Server) -> Caller {
     server.edit(&format!(
         "insert into identities (provider, subject, user_id, linked_at, last_used_at) values ('apple', '{}', {}, 1, 1)",
         MORE_TEXTS[14], user.user_id
+    ));
+    server.edit(&format!(
+        "insert into push_devices (user_id, family, service, token, created_at, updated_at) \
+         values ({}, zeroblob(32), 'apns', '{}', 1, 1)",
+        user.user_id, MORE_TEXTS[15]
     ));
     server.edit(&format!(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \

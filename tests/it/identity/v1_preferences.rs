@@ -10,7 +10,7 @@ fn returns_defaults_before_any_change() {
     let user = server.sign_in("13800138000");
     let expected = json!({
         "notifications": { "system": true, "account": true, "activity": true, "promotion": true },
-        "locale": null, "timeZone": null, "dayStart": "23:00", "updatedAt": null,
+        "locale": null, "timeZone": null, "dayStart": "23:00", "quietHours": null, "updatedAt": null,
     });
     assert_eq!(server.get("/api/v1/preferences").by(&user).send().expect(200).json(), expected);
     assert_eq!(server.value::<i64>("select count(*) from preferences"), 0);

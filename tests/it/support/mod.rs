@@ -22,6 +22,7 @@ mod parallel;
 pub mod raw;
 mod server;
 pub mod tls;
+pub mod fake_apns;
 pub mod fake_provider;
 mod polling;
 

@@ -19,7 +19,7 @@ use crate::{
         },
         messaging::{
             feedback::{self, FeedbackFilter},
-            notifications,
+            notifications, push_queue,
         },
         moderation::{
             reviews, shadow_mode,
@@ -149,6 +149,7 @@ fn erase_in(
     invites::archive_in(tx, key, id)?;
     identities::erase_user_in(tx, id)?;
     notifications::erase_user_in(tx, id)?;
+    push_queue::erase_user_in(tx, id)?;
     preferences::erase_user_in(tx, id)?;
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
     budget::erase_user_in(tx, home, id)?;

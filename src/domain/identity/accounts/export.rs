@@ -20,7 +20,7 @@ use crate::{
             codes::{AddressHmac, messages},
             identities, preferences, staff_notes, suspensions, tokens, users,
         },
-        messaging::{feedback, notifications},
+        messaging::{feedback, notifications, push_queue},
         moderation::{reviews, shadow_mode, violations},
         money::{
             invites,
@@ -84,6 +84,7 @@ pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()
         document.member("preferences", &preferences::export_in(tx, user)?)?;
         document.list("notifications", |each| notifications::export_in(tx, user, each))?;
         document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
+        document.list("pushDevices", |each| push_queue::export_in(tx, user, each))?;
         document.list("feedback", |each| feedback::export_in(tx, user, each))?;
         document.list("suspensions", |each| suspensions::export_in(tx, user, each))?;
         document.list("staffNotes", |each| staff_notes::export_in(tx, user, each))?;

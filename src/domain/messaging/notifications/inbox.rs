@@ -297,7 +297,8 @@ pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<
     Ok(CursorSlice { items: items.collect::<Result<_>>()?, next: slice.next })
 }
 
-pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
+/// Returns the number of unread notifications of a user who registered at this time, without kinds that are switched off.
+pub fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
     let state = read_state_in(tx, user, registered_at)?;
     let broadcasts = unread_broadcasts_in(tx, user, &state)?;
     let direct = unread_direct_in(tx, user, &state)?;
@@ -543,6 +544,14 @@ fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Ve
 }
 
 /// Returns the notification if the user may see it, even if its kind is switched off.
+/// Returns a notification that the user may see; `None` if it does not exist, has expired, or is not the user's.
+pub fn find_visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<InboxItem>> {
+    match visible_in(tx, user, id) {
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<InboxItem> {
     let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
     let is_visible = match notification.ordinal {

@@ -33,9 +33,9 @@ use crate::{store::Row, types::Timestamp};
 
 pub use crate::domain::identity::preferences::NotificationKind;
 pub use inbox::{
-    MarkAllOutcome, NewNotifications, ReadMark, erase_user_in, export_in, export_marks_in, last_mark_in,
-    last_read_change_in, latest_broadcast, list, list_after_in, list_broadcasts, list_read_after_in, mark_all_read,
-    mark_read, newest_id_in, recipients_after_in, unread_count,
+    MarkAllOutcome, NewNotifications, ReadMark, erase_user_in, export_in, export_marks_in, find_visible_in,
+    last_mark_in, last_read_change_in, latest_broadcast, list, list_after_in, list_broadcasts, list_read_after_in,
+    mark_all_read, mark_read, newest_id_in, recipients_after_in, unread_count, unread_count_in,
 };
 pub use payload::Payload;
 pub use sending::{

@@ -7,6 +7,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{preferences::NotificationKind, users},
+        messaging::push_queue,
         operations::{
             deletions::{self, DeletedKind},
             free_space_scrub,
@@ -201,9 +202,13 @@ pub fn send_in(tx: &Write<'_>, draft: &NotificationDraft, max_per_user: u32) -> 
         ),
         notification_of,
     )?;
-    if let Audience::Users(users) = &draft.audience {
-        for user in users {
-            add_recipient_in(tx, &notification, *user, max_per_user)?;
+    match &draft.audience {
+        Audience::Everybody => push_queue::add_broadcast_in(tx, notification.kind, notification.id)?,
+        Audience::Users(users) => {
+            for user in users {
+                add_recipient_in(tx, &notification, *user, max_per_user)?;
+                push_queue::add_in(tx, *user, notification.kind, notification.id)?;
+            }
         }
     }
     sent_in(tx, notification)

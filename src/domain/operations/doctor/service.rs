@@ -10,7 +10,7 @@ use crate::{
     config::{Config, EmailProvider, mask_url_secrets},
     domain::{
         divination::prompts::{PromptTemplate, Prompts},
-        messaging::mailer,
+        messaging::{mailer, push},
         moderation::{
             external_moderator::ExternalModerator,
             policy::{self, Service},
@@ -150,6 +150,7 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     checks.push(moderation(installation));
     checks.extend(payment(installation));
     checks.extend(app_stores(installation));
+    checks.extend(push_services(installation));
     for (name, model) in ["llm", "llm fallback"].into_iter().zip(factory::language_models(config).all()) {
         checks.push(probed(name, model.name(), model.probe()));
     }
@@ -270,6 +271,16 @@ fn app_stores(installation: &Installation<'_>) -> Vec<Check> {
         Err(faults) => Some(faulty("google play", faults)),
     };
     apple.into_iter().chain(google).collect()
+}
+
+/// Probes the configured push services.
+fn push_services(installation: &Installation<'_>) -> Vec<Check> {
+    let clock = installation.clock.clone();
+    let now: Arc<dyn Fn() -> i64 + Send + Sync> = Arc::new(move || clock.now().0);
+    match push::senders(installation.config, &now) {
+        Ok(senders) => senders.iter().map(|sender| probed("push", sender.service().name(), sender.probe())).collect(),
+        Err(faults) => vec![Check::new(PROVIDERS, "push", Verdict::Fail, faults.join("; "))],
+    }
 }
 
 /// Asks Apple for a test notification, and returns the result of its delivery if Apple tells it within seconds.

@@ -19,7 +19,7 @@ use crate::{
         body::RawValue,
         params::{Parameter, Rules, text},
     },
-    providers::payment::OrderState,
+    providers::{payment::OrderState, push::PushService},
     types::named_enum,
 };
 
@@ -92,6 +92,7 @@ words! {
     Severity, "medium";
     Theme, "auto";
     OrderState, "review";
+    PushService, "apns";
     PurchaseState, "credited";
     SettlementEffect, "rejected";
 }
