@@ -24,6 +24,7 @@ mod device_label;
 mod download;
 mod endpoint;
 mod endpoint_service;
+mod event_connection;
 mod guard;
 mod held_bytes;
 mod http2;

@@ -19,6 +19,7 @@ use tokio::{
 use super::{
     connection::{Phase, StreamLimits, TimedStream},
     connection_limiter::ConnectionPermit,
+    event_connection::{self, Handover},
     http2::{self, Http2Connection},
     inbox_hub,
     listener::{self, Listener, ListenerService, Listeners},
@@ -171,7 +172,7 @@ async fn accept(listener: &Listener, connections: &GracefulShutdown, ends: &watc
                     let limits = listener.limiter.limits;
                     let connection =
                         Connection { permit, service, phase: Phase::default(), limits, ends: ends.clone() };
-                    spawn_connection(stream, listener, connection, connections.watcher());
+                    spawn_connection(stream, listener, connection, connections);
                 }
             }
             Err(error) => {
@@ -193,20 +194,21 @@ struct Connection {
     ends: watch::Receiver<bool>,
 }
 
-fn spawn_connection(stream: TcpStream, listener: &Listener, connection: Connection, watcher: Watcher) {
+fn spawn_connection(stream: TcpStream, listener: &Listener, connection: Connection, connections: &GracefulShutdown) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let stream = TimedStream::new(stream, connection.phase.clone(), connection.limits);
+    let (watcher, rest) = (connections.watcher(), connections.watcher());
     match listener.acceptor.clone() {
-        None => drop(tokio::spawn(connection.serve(stream, watcher))),
+        None => drop(tokio::spawn(connection.serve(stream, watcher, rest))),
         Some(acceptor) => drop(tokio::spawn(async move {
             // The timeout of the first request head also covers the handshake.
             match acceptor.accept(stream).await {
                 Ok(stream) if stream.get_ref().1.alpn_protocol() == Some(http2::ALPN) => {
                     connection.serve_http2(stream, watcher).await;
                 }
-                Ok(stream) => connection.serve(stream, watcher).await,
+                Ok(stream) => connection.serve(stream, watcher, rest).await,
                 Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
             }
         })),
@@ -214,19 +216,26 @@ fn spawn_connection(stream: TcpStream, listener: &Listener, connection: Connecti
 }
 
 impl Connection {
-    /// Serves the connection until it ends.
-    async fn serve<S>(self, stream: S, watcher: Watcher)
+    /// Serves the connection until it ends. A shutdown waits for both watchers: hyper's connection takes the first, and
+    /// the second is for a stream of rare events after it.
+    async fn serve<S>(self, stream: S, watcher: Watcher, rest: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let Self { permit, service, phase, ends, .. } = self;
+        let (stream, handover) = Handover::lend(stream);
         let service = service_fn(|request: Request<Incoming>| {
             phase.responding();
             let (service, phase, ends) = (service.clone(), phase.clone(), ends.clone());
+            let handover = handover.allows(&request).then_some(&handover);
             async move {
                 // In a box of its own, because the connection keeps the memory of this future while a body is sent.
                 let response = Box::pin(service.respond(permit.peer, request)).await;
                 let response = end_on_shutdown(response, &ends);
+                let response = match handover {
+                    Some(handover) => handover.pass(response).await,
+                    None => response,
+                };
                 Ok::<_, Infallible>(response.map(|body| phase.responding_until_end_of(body)))
             }
         });
@@ -236,9 +245,26 @@ impl Connection {
             // Copies head and body into one buffer, which is cheaper than a vectored write for short responses.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, "a connection ended early");
+        let is_handed_over = {
+            // Boxed to be gone before the stream of events, for which its memory is not needed.
+            let mut connection = Box::pin(watcher.watch(connection));
+            tokio::select! {
+                biased;
+                outcome = &mut connection => {
+                    if let Err(error) = outcome {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                    false
+                }
+                () = handover.ready() => true,
+            }
+        };
+        if let Some((stream, response)) = handover.take().filter(|_| is_handed_over)
+            && let Err(error) = event_connection::send(stream, response).await
+        {
+            tracing::debug!(%error, "a stream of events ended early");
         }
+        drop(rest);
     }
 
     /// Serves a connection with HTTP/2 until it ends.

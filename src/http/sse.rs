@@ -17,6 +17,7 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::{
+    event_connection::RareEvents,
     held_bytes::HeldBytes,
     openapi::schemas::{reference, schemas},
     reply::{Json, Reply, ReplyDescription},
@@ -29,6 +30,7 @@ use crate::{
     domain::divination::model_calls::CallPermit,
     error::{Code, Error, Result},
     providers::client::CancellationCheck,
+    types::Timestamp,
 };
 
 /// Maximum events, and their bytes, that are buffered for a slow reader before the sender blocks. A larger event is
@@ -85,6 +87,8 @@ pub struct SseResponse {
     heartbeat: Duration,
     final_event: FinalEvent,
     held: HeldBytes,
+    /// The time of the response, if its events are rare.
+    rare_events_at: Option<Timestamp>,
 }
 
 /// The event that ends a stream early at a shutdown, so that the client knows that the response is incomplete.
@@ -170,7 +174,7 @@ impl SseSender {
         let free_bytes = Arc::new(Semaphore::new(BUFFERED_BYTES as usize));
         let events = Box::pin(ReceiverStream::new(receiver).map(|event: BufferedEvent| event.bytes));
         // A sender holds no more than the buffer of a connection would.
-        let response = SseResponse { events, heartbeat, final_event, held: HeldBytes::SHARED };
+        let response = SseResponse { events, heartbeat, final_event, held: HeldBytes::SHARED, rare_events_at: None };
         (Self { sender, free_bytes, authorization }, response)
     }
 
@@ -255,11 +259,16 @@ impl SseResponse {
         held: u64,
     ) -> Self {
         let heartbeat = context.app.core.config.llm.heartbeat;
-        Self { events: Box::pin(events), heartbeat, final_event, held: HeldBytes(held) }
+        Self { events: Box::pin(events), heartbeat, final_event, held: HeldBytes(held), rare_events_at: None }
+    }
+
+    /// Marks the events as rare: an HTTP/1 connection then keeps no buffers for them, and closes after the last one.
+    pub fn with_rare_events(self, now: Timestamp) -> Self {
+        Self { rare_events_at: Some(now), ..self }
     }
 
     pub fn into_response(self) -> Response<Body> {
-        let Self { events, heartbeat, final_event, held } = self;
+        let Self { events, heartbeat, final_event, held, rare_events_at } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = events.timeout_repeating(ticks);
         let heartbeat = Bytes::from_static(b": heartbeat\n\n");
@@ -267,6 +276,13 @@ impl SseResponse {
         let mut response = Response::new(Body::from_stream(bytes));
         response.extensions_mut().insert(final_event);
         response.extensions_mut().insert(held);
+        if let Some(now) = rare_events_at {
+            response.extensions_mut().insert(RareEvents);
+            // hyper adds it to other responses.
+            if let Some(date) = now.http_date().and_then(|date| HeaderValue::from_str(&date).ok()) {
+                response.headers_mut().insert(header::DATE, date);
+            }
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -44,6 +44,12 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|timestamp| Self(timestamp.as_millisecond()))
     }
 
+    /// Returns the time as HTTP headers write it (RFC 9110).
+    pub fn http_date(self) -> Option<String> {
+        let timestamp = jiff::Timestamp::from_millisecond(self.0).ok()?;
+        jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&timestamp).ok()
+    }
+
     /// Reads any spelling of [`TimeInput`]. Times without an offset are read in `zone`.
     ///
     /// # Errors
@@ -189,6 +195,12 @@ impl std::fmt::Display for TimeZone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn writes_dates_of_http() {
+        let time = Timestamp::from_rfc3339("2026-01-02T03:04:05.678Z").unwrap();
+        assert_eq!(time.http_date().as_deref(), Some("Fri, 02 Jan 2026 03:04:05 GMT"));
+    }
 
     #[test]
     fn formats_milliseconds_with_three_decimals() {

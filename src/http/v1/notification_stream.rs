@@ -96,7 +96,8 @@ pub async fn stream(context: RequestContext, _: Nothing) -> Result<InboxStreamRe
     };
     let final_event = FinalEvent::named("error", &SseError::of(&shutting_down(), &context.meta));
     let events = unfold(stream, InboxStream::next);
-    Ok(InboxStreamReply::Stream(SseResponse::of_events(&context, events, final_event, 0)))
+    let response = SseResponse::of_events(&context, events, final_event, 0);
+    Ok(InboxStreamReply::Stream(response.with_rare_events(context.app.core.clock.now())))
 }
 
 fn last_position(context: &RequestContext) -> Result<Option<InboxPosition>> {

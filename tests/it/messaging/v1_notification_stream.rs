@@ -204,6 +204,50 @@ fn streams_are_limited_and_given_back() {
     });
 }
 
+/// Sends bytes on a new connection and reads until these words arrive.
+fn exchange(server: &Server, request: &str, end: &str) -> String {
+    let mut connection = BufReader::new(TcpStream::connect(server.address()).unwrap());
+    connection.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.get_mut().write_all(request.as_bytes()).unwrap();
+    let mut received = String::new();
+    while !received.contains(end) {
+        assert!(connection.read_line(&mut received).unwrap() > 0, "{received}");
+    }
+    received
+}
+
+#[test]
+fn a_stream_has_its_connection_for_itself() {
+    let fixture = Fixture::new(Setup::default());
+    let request = |line: &str| {
+        let token = &fixture.user.token;
+        format!("{line}\r\nhost: yarrow\r\naccept: text/event-stream\r\nauthorization: Bearer {token}\r\n\r\n")
+    };
+    let stream =
+        |method: &str, version: &str| request(&format!("{method} /api/v1/notifications/stream HTTP/{version}"));
+    // A request before it, and one that the client sends without waiting for the end.
+    let other = request("GET /api/v1/account HTTP/1.1");
+    let received =
+        exchange(&fixture.server, &[&other, &stream("GET", "1.1"), &other].map(String::as_str).concat(), "event: open");
+    let [_, first, second] = received.split("HTTP/1.1 200 OK\r\n").collect::<Vec<_>>()[..] else {
+        panic!("{received}")
+    };
+    assert!(first.contains("\"points\""), "{first}");
+    let (headers, _) = second.split_once("\r\n\r\n").unwrap();
+    for header in
+        ["connection: close", "transfer-encoding: chunked", "content-type: text/event-stream", "x-request-id: "]
+    {
+        assert!(headers.contains(header), "{header}: {headers}");
+    }
+    let date = headers.lines().find_map(|line| line.strip_prefix("date: ")).unwrap();
+    assert!(date.ends_with(" GMT"), "{date}");
+    // HTTP/1.0 has no chunks, and a response to HEAD no body.
+    let old = exchange(&fixture.server, &stream("GET", "1.0"), "event: open");
+    assert!(!old.contains("chunked"), "{old}");
+    let head = exchange(&fixture.server, &stream("HEAD", "1.1"), "\r\n\r\n");
+    assert!(!head.contains("connection: close"), "{head}");
+}
+
 #[test]
 fn a_stop_ends_streams_at_once() {
     let mut fixture = Fixture::new(Setup::default());
