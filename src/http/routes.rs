@@ -926,12 +926,16 @@ fn messaging() -> Vec<Endpoint> {
             .for_suspended()
             .summary("Marks all notifications as read, including kinds that are switched off."),
         post("/api/v1/devices", OwnUser, v1::devices::register)
+            .named("registerPushDevice")
+            .notes("At each start of the app, because services replace tokens.")
             .summary("Registers the app of this device for pushes, or moves it to the caller.")
             .body_limit(AUTH)
             .errors(&[InvalidParameters, NotConfigured, Unauthenticated]),
         get("/api/v1/devices", OwnUser, v1::devices::list)
+            .named("listPushDevices")
             .summary("Lists the caller's apps that get pushes, newest first."),
         delete("/api/v1/devices/{id}", OwnUser, v1::devices::remove)
+            .named("removePushDevice")
             .summary("Removes one of the caller's apps from pushes.")
             .body_limit(AUTH)
             .errors(&[NotFound]),
