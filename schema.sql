@@ -1163,6 +1163,28 @@ create table push_broadcasts (
     sent_at integer not null
 ) strict;
 
+-- Owner: webhook_outbox. Events for the operator's systems, written with their facts. The ids that receivers see are
+-- random, so that they stay unique after a restore.
+create table webhook_events (
+    id integer primary key autoincrement,
+    event_id text not null unique,
+    kind text not null,
+    user_id integer,                       -- also of users who are deleted
+    data text not null,                    -- JSON, without personal texts
+    text text,                             -- what the user wrote, if the operator asks for it; until delivery or deletion
+    state text not null check (state = 'pending' or state = 'delivered' or state = 'failed'),
+    created_at integer not null,
+    due_at integer not null,
+    attempts integer not null,
+    delivered_at integer,
+    failure text                           -- code of the last failure
+) strict;
+
+create index webhook_events_by_due on webhook_events (state, due_at, id);
+create index webhook_events_by_state on webhook_events (state, id);
+create index webhook_events_by_time on webhook_events (created_at);
+create index webhook_events_by_user on webhook_events (user_id) where text is not null;
+
 -- Owner: feedback. Feedback messages. User and phone number are claims unless a token proved the user.
 create table feedback (
     id integer primary key,

@@ -35,6 +35,8 @@ use crate::{
             request_tallies::RequestTallies,
             server_key::{self, KeyMatch},
             server_log::LogBuffer,
+            webhook_outbox,
+            webhooks::Webhooks,
         },
     },
     error::{Error, Result},
@@ -93,6 +95,7 @@ pub struct App {
     pub payments: Payments,
     pub purchases: Purchases,
     pub push: Push,
+    pub webhooks: Webhooks,
     pub moderation: Arc<Moderation>,
     pub admins: Administrators,
     pub audits: Arc<InFlightAudits>,
@@ -162,6 +165,9 @@ impl App {
             tracing::warn!("the network log is missing; a new one is created");
         }
         let network_log = Arc::new(NetworkLog::open(core.clone(), policy)?);
+        if mode == OpenMode::Server {
+            webhook_outbox::store_subscription(&core)?;
+        }
         // A command holds the lock only while it opens, so that a server can start beside it.
         Self::compose(core, network_log, lock.filter(|_| mode == OpenMode::Server), announce)
     }
@@ -175,6 +181,7 @@ impl App {
         let payments = Payments::open(core.clone(), sandbox_key)?;
         let purchases = Purchases::open(core.clone())?;
         let push = Push::new(core.clone())?;
+        let webhooks = Webhooks::new(core.clone())?;
         chown_new_files(directory)?;
         let letters = mailer::letters(config).map_err(|faults| configuration_error(&faults))?;
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, &core.clock, announce)?, letters));
@@ -217,6 +224,7 @@ impl App {
             payments,
             purchases,
             push,
+            webhooks,
             moderation,
             integrity,
             clock_guard,

@@ -24,7 +24,7 @@ use crate::{
             doctor::{self, Services},
             figures, free_space_scrub,
             job_runs::{JobName, JobOutcome, JobRun},
-            network_log, retention, server_log,
+            network_log, retention, server_log, webhooks,
         },
     },
     error::{Code, Error, Result},
@@ -139,6 +139,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("purchases", run_purchases)?,
         start("payment-keys", refresh_payment_keys)?,
         start("push", send_pushes)?,
+        start("webhooks", send_webhooks)?,
         start("bills", check_bills)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
@@ -290,6 +291,17 @@ fn send_pushes(app: &App, _: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     every(app, stopped, (PUSH_INTERVAL, PUSH_INTERVAL), JobName::Push, |_| {
         push::run_due(&app.push, &is_running).map(JobOutcome::from)
+    });
+}
+
+/// Sends webhooks on a thread of its own, because the receiver may hang.
+fn send_webhooks(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    if !app.webhooks.is_configured() {
+        return;
+    }
+    let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
+    every(app, stopped, (PUSH_INTERVAL, PUSH_INTERVAL), JobName::Webhooks, |_| {
+        webhooks::run_due(&app.webhooks, &is_running).map(JobOutcome::from)
     });
 }
 

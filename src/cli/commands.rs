@@ -7,7 +7,7 @@ use clap::{Command, Subcommand, builder::Styles};
 use super::{
     admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures, health,
     healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
-    purchases, records, release, restore, serve, sync, users, version, violations, words,
+    purchases, records, release, restore, serve, sync, users, version, violations, webhooks, words,
 };
 use yarrow::error::Result;
 
@@ -78,6 +78,7 @@ pub enum OperationsCommand {
     Restore(restore::RestoreArgs),
     Doctor(doctor::DoctorArgs),
     Alerts(alerts::AlertsArgs),
+    Webhooks(webhooks::WebhooksArgs),
     Health(health::HealthArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
@@ -199,6 +200,7 @@ impl OperationsCommand {
             Self::Restore(args) => restore::run(common, &args),
             Self::Doctor(args) => doctor::run(common, &args),
             Self::Alerts(args) => alerts::run(common, &args),
+            Self::Webhooks(args) => webhooks::run(common, &args),
             Self::Health(args) => health::run(common, &args),
             Self::Healthcheck(args) => healthcheck::run(common, &args),
             Self::Openapi(args) => openapi::run(common, &args),

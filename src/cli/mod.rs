@@ -49,6 +49,7 @@ mod terminal_escape;
 mod users;
 mod version;
 mod violations;
+mod webhooks;
 mod words;
 
 use clap::Parser;

@@ -771,6 +771,8 @@ declare::settings! {
             "Expired notifications. Only administrators see them.";
         violations: Duration = "180 days",
             "Records of rejected texts, of texts in review and of disagreements between the moderation services.";
+        webhook_events: Duration = "30 days",
+            "Events of webhooks, delivered or not.";
         payment_records: Duration = "1095 days",
             "Payment records. Purging them keeps those that are younger.";
         idempotency_keys: Duration = "72 hours",
@@ -855,6 +857,20 @@ declare::settings! {
             "Time after which an alert that is still active is repeated. 0 s turns repetition off.";
         disk_free_percent: u32 = "10",
             "Percentage of free disk space below which an alert is raised.";
+    }
+
+    /// Events for the operator's systems, such as users, orders and feedback. Off without `url`.
+    "webhooks" webhooks: WebhooksConfig {
+        url: Option<SecretString> = "",
+            "URL to which events are posted as JSON, signed by the Standard Webhooks specification.";
+        secrets: Vec<SecretString> = "",
+            "Keys of the signatures: each `whsec_` and at least 24 random bytes in base64. While receivers change to a new key, list both.";
+        with_texts: bool = "false",
+            "Send what users wrote: feedback, and masked texts of violations. If off, events hold ids only.";
+        timeout: Duration = "10 s", at_least "1 ms",
+            "Timeout of one attempt.";
+        retry_for: Duration = "3 days", at_least "1 minute",
+            "Time after which an event that was not accepted is given up. It can be replayed.";
     }
 
     /// Log output on stderr.

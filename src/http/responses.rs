@@ -29,6 +29,7 @@ pub use super::{
             FrequentViolator, ShownViolation, UserViolations, ViolationCount,
             review::{ReviewResult, ShownReview},
         },
+        webhooks::{ReplayedWebhooks, TestedWebhook, WebhookDelivery},
     },
     interpretation_sse::RatingResponse,
     v0::{

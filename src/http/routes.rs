@@ -1094,6 +1094,17 @@ fn operations() -> Vec<Endpoint> {
             .named("adminTestAlerts")
             .summary("Sends a test message through every channel of alerts.")
             .errors(&[NotConfigured]),
+        get("/admin/webhooks", Admin(Administer), admin::webhooks::list)
+            .named("adminListWebhooks")
+            .summary("Lists the events of webhooks with their deliveries, newest first."),
+        post("/admin/webhooks/replay", Admin(Administer), admin::webhooks::replay)
+            .named("adminReplayWebhooks")
+            .summary("Sends an event again, or all that were given up.")
+            .errors(&[NotFound]),
+        post("/admin/webhooks/test", Admin(Administer), admin::webhooks::test)
+            .named("adminTestWebhooks")
+            .summary("Sends a test event to the receiver of webhooks.")
+            .errors(&[NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/admin/health/backup", Admin(Administer), admin::health::back_up)
             .named("adminBackUp")
             .summary("Starts a backup and its upload.")

@@ -31,6 +31,7 @@ mod x509;
 mod jws;
 mod jwks;
 pub mod sms;
+pub mod standard_webhook;
 pub mod webhook;
 
 use std::{fmt, time::Duration};

@@ -46,6 +46,9 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/logs", "logs server", "server_log::search"),
     ("GET /admin/health", "health", "HealthReport::collect"),
     ("POST /admin/health/alert-test", "alerts test", "send_test"),
+    ("GET /admin/webhooks", "webhooks list", "webhook_outbox::list"),
+    ("POST /admin/webhooks/replay", "webhooks replay", "webhook_outbox::replay"),
+    ("POST /admin/webhooks/test", "webhooks test", "webhooks::send_test"),
     // Over HTTP the work goes on in the background.
     ("POST /admin/health/backup", "backup create", "jobs::start_manual backups::create"),
     ("POST /admin/health/ledger-verification", "ledger verify", "jobs::start_manual ledger::verify"),

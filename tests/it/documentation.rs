@@ -33,10 +33,13 @@ const DOCUMENTS: [&str; 22] = [
     "packaging/systemd/yarrow.service",
 ];
 /// Words that look like settings: a section and a request field.
-const NO_SETTINGS: [&str; 14] = [
+const NO_SETTINGS: [&str; 17] = [
     "email.http",
     "sms.http",
     "sms.tencent",
+    "push.apns",
+    "push.fcm",
+    "push.http",
     "auth.apple",
     "auth.google",
     "auth.one_tap",

@@ -22,6 +22,10 @@ pub fn json_of(page: &SupportPage) -> Value {
             "suspendedAt": account.suspended_at,
         })).collect::<Vec<_>>(),
         "issues": http_rows::<_, UserDataIssue>(&page.issues),
+        "identities": page.identities.iter().map(|identity| json!({
+            "provider": identity.key.provider.name(), "linkedAt": identity.linked_at,
+            "lastUsedAt": identity.last_used_at,
+        })).collect::<Vec<_>>(),
         "signIns": page.devices.iter().map(|device| json!({
             "id": device.id, "label": device.label, "signedInAt": device.signed_in_at,
             "lastUsedAt": device.last_used_at,
@@ -99,6 +103,9 @@ pub fn text_of(page: &SupportPage) -> String {
             row![row.id, row.created_at, row.author, row.content]
         }),
         section("Issues", &page.issues, issue_table),
+        section_table("Identities", ["provider", "linked", "last used"], &page.identities, |row| {
+            row![row.key.provider.name(), row.linked_at, row.last_used_at]
+        }),
         section_table("Devices", ["device", "signed in", "last used"], &page.devices, |row| {
             row![row.label, row.signed_in_at, row.last_used_at]
         }),

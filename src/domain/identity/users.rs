@@ -3,7 +3,10 @@
 pub mod listing;
 mod stored_user;
 
+use serde_json::json;
+
 use crate::{
+    domain::operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     error::{Code, Fault, FieldCode, Result},
     store::{Read, Row, Write},
     types::{Date, EmailAddress, PhoneNumber, TimeInput, TimeZone, Timestamp, UserId, named_enum},
@@ -133,7 +136,13 @@ pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
         Address::Email(_) => "insert into users (email, created_at) values (?1, ?2)",
     };
     let id = tx.insert(sql, (address.as_str(), tx.now.0))?;
+    tell_created_in(tx, UserId(id))?;
     find_in(tx, UserId(id))
+}
+
+fn tell_created_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    let event = NewWebhookEvent { kind: WebhookKind::UserCreated, user: Some(user), data: json!({}), text: None };
+    webhook_outbox::record_in(tx, &event)
 }
 
 /// Creates a user with a profile, whose addresses no other user has.
@@ -157,6 +166,7 @@ pub fn insert_in(tx: &Write<'_>, user: &NewUser) -> Result<UserId> {
 /// Creates a user without an address, who signs in with an identity.
 pub fn create_without_address_in(tx: &Write<'_>) -> Result<User> {
     let id = tx.insert("insert into users (created_at) values (?1)", [tx.now.0])?;
+    tell_created_in(tx, UserId(id))?;
     find_in(tx, UserId(id))
 }
 

@@ -23,6 +23,7 @@ use crate::{
         operations::{
             admins,
             idempotency::{IdempotentOutcome, IdempotentRequest},
+            webhook_outbox::{self, NewWebhookEvent, WebhookKind},
         },
     },
     error::{Code, Error, Fault, FieldCode, RateLimit, Result, Sentence},
@@ -405,7 +406,7 @@ fn insert_in(
     client_network: Option<&str>,
     content: &str,
 ) -> Result<Feedback> {
-    tx.one(
+    let feedback = tx.one(
         concat!(
             "insert into feedback (user_id, phone_number, is_verified, client_network, content, created_at) \
              values (?1, ?2, ?3, ?4, ?5, ?6) returning ",
@@ -420,7 +421,12 @@ fn insert_in(
             tx.now.0,
         ),
         feedback_of,
-    )
+    )?;
+    // Without a token the user is a claim.
+    let (kind, user) = (WebhookKind::FeedbackSubmitted, feedback.user.filter(|_| feedback.is_verified));
+    let data = json!({ "feedbackId": feedback.id.to_string() });
+    webhook_outbox::record_in(tx, &NewWebhookEvent { kind, user, data, text: Some(content) })?;
+    Ok(feedback)
 }
 
 fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {

@@ -9,7 +9,14 @@ use serde_json::json;
 
 use crate::{
     core::Core,
-    domain::{Each, identity::users, operations::free_space_scrub},
+    domain::{
+        Each,
+        identity::users,
+        operations::{
+            free_space_scrub,
+            webhook_outbox::{self, NewWebhookEvent, WebhookKind},
+        },
+    },
     error::{Code, Error, RateLimit, Result},
     store::{
         Read, Row, Write,
@@ -121,7 +128,7 @@ pub fn count_since_in(tx: &Read<'_>, user: UserId, violation_type: Option<&str>,
 /// Records a violation, and deletes those beyond the user's newest `kept`. Returns its id.
 pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<i64> {
     users::require_in(tx, violation.user)?;
-    let id = tx.one(
+    let id: i64 = tx.one(
         "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning id",
         (
@@ -136,6 +143,12 @@ pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<i64
         |row| row.get(0),
     )?;
     delete_surplus_in(tx, violation.user, kept)?;
+    let data = json!({
+        "violationId": id.to_string(), "contentType": violation.content_type,
+        "violationType": violation.violation_type,
+    });
+    let (kind, user) = (WebhookKind::ViolationRecorded, Some(violation.user));
+    webhook_outbox::record_in(tx, &NewWebhookEvent { kind, user, data, text: Some(&violation.masked_text) })?;
     Ok(id)
 }
 

@@ -48,6 +48,7 @@ named_enum! {
         Retention = "retention",
         NotificationExpiry = "notification_expiry",
         Push = "push",
+        Webhooks = "webhooks",
         Figures = "figures",
         Alerts = "alerts",
         FreeSpaceScrub = "free_space_scrub",
@@ -71,6 +72,7 @@ impl JobName {
             Self::Bills => config.payment.private_key.is_none() && config.payment_wechat.merchant_id.is_empty(),
             Self::PaymentKeys => config.payment_wechat.merchant_id.is_empty(),
             Self::Push => !config.has_push(),
+            Self::Webhooks => config.webhooks.url.is_none(),
             Self::ShadowMode => config.moderation.provider == ModerationProvider::None,
             _ => false,
         }

@@ -32,3 +32,5 @@ pub mod server_log;
 pub mod settings;
 pub mod support;
 pub mod table_head;
+pub mod webhook_outbox;
+pub mod webhooks;

@@ -14,6 +14,7 @@ use crate::{
         divination::prompts::Prompts,
         messaging::{mailer, push},
         money::{payments::channels, purchases},
+        operations::webhooks,
     },
     error::Error,
     providers::{authority::CertificateAuthority, factory},
@@ -34,6 +35,7 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     let stores = [apple, purchases::google_play(config, Box::new(|| 0)).err()].into_iter().flatten().flatten();
     let now: Arc<dyn Fn() -> i64 + Send + Sync> = Arc::new(|| 0);
     let push = push::senders(config, &now).err().into_iter().flatten();
+    let webhook = webhooks::endpoint(config).err();
     let has_authority = !config.server.domain.is_empty();
     let authority =
         has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
@@ -45,6 +47,7 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
         .chain(payment)
         .chain(stores)
         .chain(push)
+        .chain(webhook)
         .chain(authority)
         .chain(templates)
         .collect()

@@ -15,7 +15,7 @@ use crate::{
             clock_jump::ClockGuard,
             deletions, free_space_scrub, idempotency,
             network_log::{self, NetworkLog},
-            request_tallies,
+            request_tallies, webhook_outbox,
         },
     },
     error::{Error, Result},
@@ -63,6 +63,7 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(move |tx| budget::delete_old_spending_in(tx, &zone, BATCH_SIZE));
     sweep.in_batches(|tx| model_calls::hourly_limit::delete_old_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
+    sweep.in_batches(move |tx| webhook_outbox::delete_older_in(tx, retention.webhook_events, BATCH_SIZE));
     let max_push_age = core.config.push.max_age;
     sweep.in_batches(move |tx| push_queue::delete_older_in(tx, max_push_age, BATCH_SIZE));
     sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));

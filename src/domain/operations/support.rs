@@ -12,6 +12,7 @@ use crate::{
         identity::{
             accounts::{self, CodeMessages, CodeSender},
             codes::{self, AddressHmac, CodeSend, LiveCode},
+            identities::{self, UserIdentity},
             staff_notes::{self, StaffNote},
             suspensions::{self, Suspension},
             tokens::{self, Device},
@@ -49,6 +50,8 @@ pub struct SupportPage {
     pub profile: Profile,
     pub accounts: Vec<(Asset, LedgerAccount)>,
     pub issues: Vec<Issue>,
+    /// Identities at other services with which the user signs in.
+    pub identities: Vec<UserIdentity>,
     pub devices: Vec<Device>,
     pub live_codes: Vec<LiveCode>,
     pub sent_codes: Vec<CodeSend>,
@@ -111,6 +114,7 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
             profile: users::profile_in(tx, user)?,
             accounts: Asset::ALL.into_iter().map(account).collect::<Result<_>>()?,
             issues,
+            identities: identities::of_user_in(tx, user)?,
             devices,
             live_codes,
             sent_codes,
@@ -147,6 +151,7 @@ pub fn collect_for_moderator(core: &Core, user: UserId) -> Result<SupportPage> {
             profile: users::profile_in(tx, user)?,
             accounts: Vec::new(),
             issues: Vec::new(),
+            identities: Vec::new(),
             devices: Vec::new(),
             live_codes: Vec::new(),
             sent_codes: Vec::new(),

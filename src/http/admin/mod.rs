@@ -20,5 +20,6 @@ pub mod sensitive_words;
 pub mod releases;
 pub mod session;
 pub mod violations;
+pub mod webhooks;
 pub mod user_data;
 pub mod users;

@@ -24,6 +24,7 @@ use crate::{
         health::HealthSnapshot,
         integrity::IntegrityCheck,
         network_log::NetworkLog,
+        webhook_outbox,
     },
     error::{Code, Error, Result},
     types::Timestamp,
@@ -82,6 +83,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
     add_pushes(&mut page, &sources.app);
+    add_webhooks(&mut page, &sources.app);
     add_certificate(&mut page, &sources.app);
     add_follow(&mut page, &sources.app.health.follow.status());
     // A database that cannot be read counts as damaged.
@@ -184,6 +186,26 @@ fn add_codes(page: &mut Page, app: &App) {
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.core.config.auth.sends_per_day));
+}
+
+/// Adds nothing if no receiver is configured.
+fn add_webhooks(page: &mut Page, app: &App) {
+    let metrics = &app.webhooks.metrics;
+    if !app.webhooks.is_configured() {
+        return;
+    }
+    page.counter("yarrow_webhooks_delivered", "Events that the receiver accepted").whole(&[], metrics.delivered.get());
+    page.counter("yarrow_webhooks_failed", "Attempts that failed").whole(&[], metrics.failed.get());
+    page.counter("yarrow_webhooks_given_up", "Events that were given up").whole(&[], metrics.given_up.get());
+    match webhook_outbox::counts(&app.core) {
+        Ok(counts) => {
+            let number = |count: i64| u64::try_from(count).unwrap_or(0);
+            page.gauge("yarrow_webhooks_pending", "Events that wait").whole(&[], number(counts.pending));
+            page.gauge("yarrow_webhooks_undelivered", "Stored events that were given up")
+                .whole(&[], number(counts.failed));
+        }
+        Err(error) => tracing::warn!(%error, "the outbox of webhooks could not be counted"),
+    }
 }
 
 /// Adds nothing if no push service is configured.

@@ -34,6 +34,7 @@ use crate::{
         operations::{
             deletions::DeletedKind,
             health::{BackupState, LedgerState},
+            webhook_outbox::{WebhookKind, WebhookState},
         },
     },
     providers::{
@@ -70,6 +71,8 @@ enumerations! {
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
     NotificationKind = "NotificationKind", "activity", "The kind of a notification.";
+    WebhookKind = "WebhookKind", "order.credited", "The kind of an event.";
+    WebhookState = "WebhookState", "delivered", "The state of an event.";
     PushService = "PushService", "apns", "A push service.";
     IdentityProvider = "IdentityProvider", "apple", "A service at which users have an identity.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";

@@ -30,3 +30,4 @@ mod offsite_backups;
 mod retention;
 mod server_log;
 mod roles;
+mod webhooks;

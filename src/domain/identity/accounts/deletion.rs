@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::{
     config::AuthConfig,
     core::Core,
@@ -38,8 +40,10 @@ use crate::{
             },
         },
         operations::{
-            active_users, confirmations::DeletionPreview, deletions, free_space_scrub, idempotency, imports,
-            network_log,
+            active_users,
+            confirmations::DeletionPreview,
+            deletions, free_space_scrub, idempotency, imports, network_log,
+            webhook_outbox::{self, NewWebhookEvent, WebhookKind},
         },
     },
     error::Result,
@@ -169,6 +173,9 @@ fn erase_in(
     idempotency::erase_user_in(tx, responses)?;
     active_users::erase_user_in(tx, id)?;
     network_log::erasure::request_in(tx, id)?;
+    webhook_outbox::erase_user_in(tx, id)?;
+    let event = NewWebhookEvent { kind: WebhookKind::UserErased, user: Some(id), data: json!({}), text: None };
+    webhook_outbox::record_in(tx, &event)?;
     users::delete_in(tx, id)?;
     tx.truncate_wal_after_commit();
     free_space_scrub::request_in(tx)

@@ -4,6 +4,8 @@
 //! order and any number of times. Money is recorded as totals and coins by reference, so nothing counts twice. If coins
 //! cannot be taken back, the order goes to review; a balance never falls below zero.
 
+use serde_json::json;
+
 use crate::{
     domain::{
         identity::users,
@@ -14,6 +16,7 @@ use crate::{
             },
             payments::{order::Order, orders, refunds},
         },
+        operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     },
     error::{Code, Error, Result},
     providers::payment::{OrderState, RejectReason, ReviewReason, SettlementDecision, Trade, judge},
@@ -88,7 +91,12 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
             // The callback of our own refund may arrive before the response to the refund request.
             let by = refunds::authority_for_in(tx, &order, total)?;
             let told = by.as_ref().map_or(RefundSource::Report, RefundSource::Refund);
-            refund_in(tx, with_payment_of(order, trade, tx.now), total, full, told)
+            let order = with_payment_of(order, trade, tx.now);
+            if order.refunded >= total {
+                // Recorded with the payment of an order that was never credited.
+                tell_refunded_in(tx, &order, total, full)?;
+            }
+            refund_in(tx, order, total, full, told)
         }
         SettlementDecision::Nothing => {
             record_payment_in(tx, order, trade)?;
@@ -219,6 +227,9 @@ pub fn refund_in(
     full: bool,
     told: RefundSource<'_>,
 ) -> Result<SettlementOutcome> {
+    if order.refunded < total {
+        tell_refunded_in(tx, &order, total, full)?;
+    }
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = claw_back_in(tx, refunded, told.administrator())?;
     let is_settled = match told {
@@ -305,8 +316,28 @@ pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<(Order, i6
             let bonus = posting_of(order, EntryKind::PurchaseBonus, bonus_credited, order.credit_reference());
             balance = ledger::post_in(tx, bonus)?.balance_after;
         }
+        tell_credited_in(tx, order, bonus_credited)?;
         Ok((Order { credited_at: Some(tx.now), bonus_credited, ..order.clone() }, balance))
     })
+}
+
+fn tell_credited_in(tx: &Write<'_>, order: &Order, bonus: i64) -> Result<()> {
+    let data = json!({
+        "orderNo": order.order_no, "channel": order.channel, "productId": order.product_id,
+        "paid": order.paid.to_string(), "currency": order.currency.to_string(), "asset": order.asset.name(), "count": order.coin_count,
+        "bonus": bonus,
+    });
+    let event = NewWebhookEvent { kind: WebhookKind::OrderCredited, user: Some(order.user), data, text: None };
+    webhook_outbox::record_in(tx, &event)
+}
+
+fn tell_refunded_in(tx: &Write<'_>, order: &Order, total: Fen, is_full: bool) -> Result<()> {
+    let data = json!({
+        "orderNo": order.order_no, "channel": order.channel, "refunded": total.to_string(), "currency": order.currency.to_string(),
+        "isFull": is_full,
+    });
+    let event = NewWebhookEvent { kind: WebhookKind::OrderRefunded, user: Some(order.user), data, text: None };
+    webhook_outbox::record_in(tx, &event)
 }
 
 fn posting_of(order: &Order, kind: EntryKind, delta: i64, reference: String) -> Posting {

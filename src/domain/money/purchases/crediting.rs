@@ -4,6 +4,8 @@
 //! order and any number of times. A balance never falls below zero: coins that were spent before a refund are written
 //! off.
 
+use serde_json::json;
+
 use crate::{
     domain::{
         identity::users,
@@ -18,6 +20,7 @@ use crate::{
                 records,
             },
         },
+        operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     },
     error::{Code, Error, Result},
     store::{Read, Write},
@@ -72,7 +75,22 @@ pub fn credit_in(tx: &Write<'_>, facts: &PurchaseFacts, user: UserId) -> Result<
         post_in(tx, &credited, credited.bonus_event(), credited.bonus)?;
     }
     records::store_credit_in(tx, &credited)?;
+    tell_in(tx, WebhookKind::PurchaseCredited, &credited)?;
     Ok(credited)
+}
+
+fn tell_in(tx: &Write<'_>, kind: WebhookKind, purchase: &StorePurchase) -> Result<()> {
+    let product = purchase.product.as_ref();
+    let data = json!({
+        "purchaseId": purchase.id.to_string(),
+        "state": purchase.state.name(),
+        "productId": product.map(|product| product.id.as_str()),
+        "asset": product.map(|product| product.asset.name()),
+        "count": purchase.coin_count,
+        "bonus": purchase.bonus,
+        "returned": purchase.returned + purchase.bonus_returned,
+    });
+    webhook_outbox::record_in(tx, &NewWebhookEvent { kind, user: purchase.user, data, text: None })
 }
 
 /// Records a purchase that the buyer has not paid yet.
@@ -121,6 +139,7 @@ pub fn revoke_in(
     let due_at = purchase.due_at.filter(|_| purchase.credited_at.is_some() && !revoked.is_all());
     let purchase = StorePurchase { state, due_at, ..claw_back_in(tx, purchase)? };
     records::store_in(tx, &purchase)?;
+    tell_in(tx, WebhookKind::PurchaseRefunded, &purchase)?;
     Ok(purchase)
 }
 

@@ -26,7 +26,7 @@ use crate::{
                 offsite::{self, Bucket},
             },
             forwarding::{self, ForwardingFault, ForwardingFinding},
-            network_log,
+            network_log, webhooks,
         },
     },
     error::Result,
@@ -151,6 +151,11 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     checks.extend(payment(installation));
     checks.extend(app_stores(installation));
     checks.extend(push_services(installation));
+    match webhooks::endpoint(config) {
+        Ok(None) => {}
+        Ok(Some(endpoint)) => checks.push(probed("webhooks", "receiver", endpoint.probe())),
+        Err(fault) => checks.push(Check::new(PROVIDERS, "webhooks", Verdict::Fail, fault)),
+    }
     for (name, model) in ["llm", "llm fallback"].into_iter().zip(factory::language_models(config).all()) {
         checks.push(probed(name, model.name(), model.probe()));
     }

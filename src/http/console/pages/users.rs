@@ -49,8 +49,8 @@ use crate::{
                     missing_coins::{CoinCause, CoinUse, CoinVerdict},
                     rows::{self as table_rows, CallRow, RequestRow, ViolationRow},
                     user::{
-                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IssueRow, NoteRow, NoticeRow,
-                        SuspensionRow, UserForms, UserLedger, UserPage,
+                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IdentityRow, IssueRow, NoteRow,
+                        NoticeRow, SuspensionRow, UserForms, UserLedger, UserPage,
                     },
                 },
                 texts::Text,
@@ -198,6 +198,15 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         changes: found.changes.into_iter().map(change_row).collect(),
         orders: found.orders.into_iter().map(order_row).collect(),
         purchases: found.purchases.into_iter().map(purchase_row).collect(),
+        identities: found
+            .identities
+            .into_iter()
+            .map(|identity| IdentityRow {
+                provider: format!("identity_{}", identity.key.provider.name()),
+                linked_at: identity.linked_at,
+                last_used_at: identity.last_used_at,
+            })
+            .collect(),
         devices: found
             .devices
             .into_iter()

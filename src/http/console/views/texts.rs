@@ -349,6 +349,9 @@ texts! {
     ExportData: "导出数据", "Export data";
     ExportHint: "包含该用户的全部个人数据", "Contains all personal data of the user";
     EraseUser: "注销并删除", "Erase";
+    Identities: "第三方登录", "Identities";
+    IdentityService: "服务", "Service";
+    Linked: "关联时间", "Linked";
     Devices: "设备", "Devices";
     Device: "设备", "Device";
     SignedIn: "登录时间", "Signed in";
@@ -796,6 +799,9 @@ codes! {
     "import": "迁入余额", "imported balance";
     "purchase_bonus": "购买赠送", "purchase bonus";
     "purchase_bonus_refund": "收回购买赠送", "claw-back of a bonus";
+    "identity_apple": "Apple", "Apple";
+    "identity_google": "Google", "Google";
+    "identity_wechat": "微信", "WeChat";
     "apple": "App Store", "App Store";
     "google": "Google Play", "Google Play";
     "unknown_product": "商品未定义", "undefined product";
@@ -984,6 +990,8 @@ codes! {
     "backup_verification": "持续备份恢复演练", "test of continuous backup";
     "doctor": "诊断", "doctor";
     "notification_expiry": "消息过期", "expiry of notifications";
+    "push": "推送", "pushes";
+    "webhooks": "Webhook", "webhooks";
     "alerts": "告警检查", "alerts";
     "word_list": "词库编译", "word list";
     "shadow_mode": "影子审核", "shadow mode";

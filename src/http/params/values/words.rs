@@ -12,7 +12,7 @@ use crate::{
             payments::{decisions::Decision, settle::SettlementEffect},
             purchases::purchase::PurchaseState,
         },
-        operations::{figures::FigureGrouping, server_log::LogLevel},
+        operations::{figures::FigureGrouping, server_log::LogLevel, webhook_outbox::WebhookState},
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -95,6 +95,7 @@ words! {
     PushService, "apns";
     PurchaseState, "credited";
     SettlementEffect, "rejected";
+    WebhookState, "failed";
 }
 
 /// Finds the value with this name, in any case and with any separators, as Java's enums and JSON libraries write it.

@@ -34,6 +34,15 @@ pub struct IssueRow {
     pub is_fixable: bool,
 }
 
+/// An identity at another service with which the user signs in.
+#[derive(Clone, Debug)]
+pub struct IdentityRow {
+    /// The code of the service's name.
+    pub provider: String,
+    pub linked_at: Timestamp,
+    pub last_used_at: Timestamp,
+}
+
 #[derive(Clone, Debug)]
 pub struct DeviceRow {
     pub id: String,
@@ -139,6 +148,7 @@ pub struct UserPage {
     pub changes: Vec<ChangeRow>,
     pub orders: Vec<OrderRow>,
     pub purchases: Vec<PurchaseRow>,
+    pub identities: Vec<IdentityRow>,
     pub devices: Vec<DeviceRow>,
     pub code_messages: Vec<CodeRow>,
     /// The failure of the question for delivery receipts.
@@ -461,6 +471,11 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
         (table_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), &rows::ORDER, user.orders.iter().map(|row| rows::order(cx, row)).collect()))
         (table_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), &purchases::PURCHASE, user.purchases.iter().map(|row| purchases::cells(cx, row)).collect()))
         (table_panel(cx, "changes", Text::ManualChanges, &html! {}, &CHANGE, user.changes.iter().map(|row| change(cx, row)).collect()))
+        (table_panel(cx, "identities", Text::Identities, &html! {}, &IDENTITY, user.identities.iter().map(|row| vec![
+            html! { (texts::code(cx.language, &row.provider)) },
+            cx.cell_time(row.linked_at),
+            cx.cell_time(row.last_used_at),
+        ]).collect()))
         (devices(cx, user))
         (codes(cx, user))
         (table_panel(cx, "calls", Text::Interpretations, &html! {}, &rows::CALL, user.calls.iter().map(|row| rows::call(cx, row)).collect()))
@@ -478,6 +493,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
 
 const CHANGE: [Column; 5] =
     [time(Text::Time), text(Text::Actor), text(Text::Action), number(Text::Balance), text(Text::Reason)];
+const IDENTITY: [Column; 3] = [text(Text::IdentityService), time(Text::Linked), time(Text::LastUsed)];
 const NOTICE: [Column; 4] = [text(Text::Title), text(Text::MessageKind), time(Text::Time), time(Text::ReadAt)];
 
 fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {

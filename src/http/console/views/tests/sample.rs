@@ -479,6 +479,11 @@ pub fn user(cause_name: &str) -> UserPage {
         }],
         orders: order_rows().into_iter().take(4).collect(),
         purchases: purchase_rows(),
+        identities: vec![IdentityRow {
+            provider: "identity_apple".into(),
+            linked_at: ago(30 * DAY),
+            last_used_at: ago(2 * DAY),
+        }],
         devices: vec![
             DeviceRow {
                 id: "d1".into(),
