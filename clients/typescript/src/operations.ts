@@ -69,6 +69,7 @@ export const problemCodes = [
   "step_up_required",
   "storage_failed",
   "storage_full",
+  "superseded",
   "too_many_calls",
   "too_many_requests",
   "totp_required",

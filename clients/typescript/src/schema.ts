@@ -305,6 +305,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the caller's apps that get pushes, newest first.
+         * @description Requires the token of the user.
+         */
+        get: operations["listPushDevices"];
+        put?: never;
+        /**
+         * Registers the app of this device for pushes, or moves it to the caller.
+         * @description At each start of the app, because services replace tokens.
+         *
+         *     Requires the token of the user.
+         */
+        post: operations["registerPushDevice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Removes one of the caller's apps from pushes.
+         * @description Requires the token of the user.
+         */
+        delete: operations["removePushDevice"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/hexagrams": {
         parameters: {
             query?: never;
@@ -4281,6 +4327,11 @@ export interface components {
             dayStart: components["schemas"]["DayStart"];
             locale: components["schemas"]["Locale"] | null;
             notifications: components["schemas"]["NotificationSwitches"];
+            /**
+             * @description Hours of the day without pushes, in the time zone. Null if there are none.
+             * @example 22:00-08:00
+             */
+            quietHours: string | null;
             /** @example Asia/Shanghai */
             timeZone: string | null;
             /**
@@ -4297,7 +4348,7 @@ export interface components {
              * @example invalid_parameters
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "storage_full" | "storage_failed" | "internal";
+            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "internal";
             /**
              * @description The token with which to repeat a request that needs confirmation.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -4524,6 +4575,33 @@ export interface components {
          * @enum {string}
          */
         PurchaseStore: "apple" | "google";
+        /** @description An app that gets pushes. */
+        PushDevice: {
+            /**
+             * Format: date-time
+             * @example 2026-01-02T03:04:05.678Z
+             */
+            createdAt: string;
+            /** @example 7 */
+            id: string;
+            service: components["schemas"]["PushService"];
+            /**
+             * Format: date-time
+             * @description The last registration.
+             * @example 2026-01-05T09:00:00.000Z
+             */
+            updatedAt: string;
+        };
+        /** @description The caller's apps that get pushes, newest first. */
+        PushDevices: {
+            items: components["schemas"]["PushDevice"][];
+        };
+        /**
+         * @description A push service.
+         * @example apns
+         * @enum {string}
+         */
+        PushService: "apns" | "fcm" | "http";
         /** @description The decision about a question. */
         QuestionChecked: {
             /** @example true */
@@ -5837,6 +5915,7 @@ export interface operations {
                      *           "promotion": false,
                      *           "system": true
                      *         },
+                     *         "quietHours": "22:00-08:00",
                      *         "timeZone": "Asia/Shanghai",
                      *         "updatedAt": "2026-01-02T03:04:05.678Z"
                      *       },
@@ -5916,6 +5995,109 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["ChangeSet"];
                 };
+            };
+        };
+    };
+    listPushDevices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "createdAt": "2026-01-02T03:04:05.678Z",
+                     *           "id": "7",
+                     *           "service": "apns",
+                     *           "updatedAt": "2026-01-05T09:00:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PushDevices"];
+                };
+            };
+        };
+    };
+    registerPushDevice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "service": "apns",
+                 *       "token": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The push service that issued the token.
+                     * @example apns
+                     * @enum {string}
+                     */
+                    service: "apns" | "fcm" | "http";
+                    /**
+                     * @description The token that the service gave to the app.
+                     * @example 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+                     */
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "id": "7",
+                     *       "service": "apns",
+                     *       "updatedAt": "2026-01-05T09:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PushDevice"];
+                };
+            };
+        };
+    };
+    removePushDevice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the registered app. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -6819,6 +7001,7 @@ export interface operations {
                      *         "promotion": false,
                      *         "system": true
                      *       },
+                     *       "quietHours": "22:00-08:00",
                      *       "timeZone": "Asia/Shanghai",
                      *       "updatedAt": "2026-01-02T03:04:05.678Z"
                      *     }
@@ -6844,6 +7027,7 @@ export interface operations {
                  *       "notifications": {
                  *         "promotion": false
                  *       },
+                 *       "quietHours": "22:00-08:00",
                  *       "timeZone": "Asia/Shanghai"
                  *     }
                  */
@@ -6872,6 +7056,11 @@ export interface operations {
                         system?: boolean;
                     };
                     /**
+                     * @description Hours of the day without pushes, in the time zone: `22:00-08:00`. An empty text resets them.
+                     * @example 22:00-08:00
+                     */
+                    quietHours?: string;
+                    /**
                      * @description Time zone of the IANA database. An empty text resets it.
                      * @example Asia/Shanghai
                      */
@@ -6896,6 +7085,7 @@ export interface operations {
                      *         "promotion": false,
                      *         "system": true
                      *       },
+                     *       "quietHours": "22:00-08:00",
                      *       "timeZone": "Asia/Shanghai",
                      *       "updatedAt": "2026-01-02T03:04:05.678Z"
                      *     }
