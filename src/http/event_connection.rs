@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
-        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
     }
 
     fn response(pieces: Vec<Result<&'static str, io::Error>>) -> Response<Body> {
@@ -251,6 +251,7 @@ mod tests {
         });
         drop(lent);
         let (stream, response) = handover.take().unwrap();
+        drop(client);
         block_on(send(stream, response)).unwrap_err();
     }
 }
