@@ -870,6 +870,7 @@ create table payment_orders (
     app_id text,                           -- the provider's app of the order
     provider_ref text,                     -- the provider's name of the order before it is paid; Stripe: the session
     currency text not null default 'CNY',  -- amounts are hundredths of it, in spite of their columns' names
+    payer text not null default '',        -- fingerprint of the client for which WeChat prepared it
     paid_fen integer not null default 0 check (paid_fen >= 0), -- received, which may differ from the price
     settled_at integer,                    -- last decision of an administrator
     check (coins_returned + coins_written_off <= coin_count),

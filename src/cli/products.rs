@@ -9,7 +9,7 @@ use yarrow::{
         ledger::Asset,
         products::{self, LARGEST_QUANTITY, Product, ProductId, ProductTerms, ProductText},
     },
-    error::{Error, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::responses::AdminProduct,
     types::Fen,
 };
@@ -34,6 +34,9 @@ enum Action {
     },
     /// Define a product, or change its terms
     ///
+    /// Options that are not given keep their values; an empty text removes a name, description or store id. A new product
+    /// is offered for sale.
+    ///
     /// Example: `yarrow products set coins_60 --asset coin --count 60 --price 6.00 --first-bonus 30`
     Set(Box<SetArgs>),
     /// Offer a product for sale
@@ -54,19 +57,22 @@ struct SetArgs {
     id: String,
     /// Asset that it brings: coin or point
     #[arg(long, value_parser = asset)]
-    asset: Asset,
+    asset: Option<Asset>,
     /// Coins or points that it brings, without bonus
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(LARGEST_QUANTITY)))]
-    count: u32,
+    count: Option<u32>,
     /// Bonus of each purchase
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
-    bonus: u32,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
+    bonus: Option<u32>,
     /// Additional bonus of a user's first purchase
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
-    first_bonus: u32,
-    /// Price in yuan; without it only app stores sell the product
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_QUANTITY)))]
+    first_bonus: Option<u32>,
+    /// Price in yuan; a product without one is sold in app stores only
     #[arg(long)]
     price: Option<Fen>,
+    /// Remove the price
+    #[arg(long, conflicts_with = "price")]
+    no_price: bool,
     /// Product id at Apple's App Store
     #[arg(long)]
     apple_id: Option<String>,
@@ -85,7 +91,7 @@ struct SetArgs {
     /// The same in English
     #[arg(long)]
     description_en: Option<String>,
-    /// Define it without offering it for sale
+    /// Withdraw it from sale, or define it without offering it
     #[arg(long)]
     withdrawn: bool,
 }
@@ -100,8 +106,10 @@ pub fn run(common: &Common, args: ProductsArgs) -> Result<()> {
         }
         Action::Show { id } => output(common, products::find(&app.core, &parse_id(&id)?)?),
         Action::Set(args) => {
-            let (id, is_for_sale) = (parse_id(&args.id)?, !args.withdrawn);
-            let stored = products::put(&app.core, id, terms(*args)?, is_for_sale).wait()?;
+            let id = parse_id(&args.id)?;
+            let known = products::all(&app.core)?.into_iter().find(|product| product.id == id);
+            let is_for_sale = !args.withdrawn && known.as_ref().is_none_or(|product| product.is_for_sale);
+            let stored = products::put(&app.core, id, terms(*args, known)?, is_for_sale).wait()?;
             finish(common, &app, "products set", stored)
         }
         Action::Offer { id } => {
@@ -146,20 +154,38 @@ fn listing(products: &[Product]) -> String {
     table(["id", "version", "asset", "count", "bonus", "first bonus", "price", "Apple", "Google", ""], rows)
 }
 
-fn terms(args: SetArgs) -> Result<ProductTerms> {
-    let store_id = |name: &str, id: Option<String>| {
-        id.map(|id| products::parse_store_id(&id)).transpose().map_err(|fault| Error::field(name, fault))
+/// Returns the terms of the arguments, and those of the known product for all that are absent.
+fn terms(args: SetArgs, known: Option<Product>) -> Result<ProductTerms> {
+    let required = |name: &str| {
+        let fault = Fault::new(FieldCode::Required, ("is required for a new product", "新商品必须填写此项"));
+        Error::field(name, fault)
+    };
+    let known = known.map(|product| product.terms);
+    let before = known.as_ref();
+    let text = |given: Option<String>, known: Option<&String>| match given {
+        Some(given) => Some(given).filter(|given| !given.is_empty()),
+        None => known.cloned(),
+    };
+    let store_id = |name: &str, given: Option<String>, known: Option<&String>| match given {
+        Some(given) if !given.is_empty() => {
+            products::parse_store_id(&given).map(Some).map_err(|fault| Error::field(name, fault))
+        }
+        given => Ok(text(given, known)),
+    };
+    let texts = |chinese, english, known: Option<&ProductText>| ProductText {
+        chinese: text(chinese, known.and_then(|known| known.chinese.as_ref())),
+        english: text(english, known.and_then(|known| known.english.as_ref())),
     };
     Ok(ProductTerms {
-        asset: args.asset,
-        quantity: args.count,
-        bonus: args.bonus,
-        first_bonus: args.first_bonus,
-        amount: args.price,
-        apple_id: store_id("apple-id", args.apple_id)?,
-        google_id: store_id("google-id", args.google_id)?,
-        subject: ProductText { chinese: args.subject_zh, english: args.subject_en },
-        description: ProductText { chinese: args.description_zh, english: args.description_en },
+        asset: args.asset.or(before.map(|terms| terms.asset)).ok_or_else(|| required("asset"))?,
+        quantity: args.count.or(before.map(|terms| terms.quantity)).ok_or_else(|| required("count"))?,
+        bonus: args.bonus.or(before.map(|terms| terms.bonus)).unwrap_or(0),
+        first_bonus: args.first_bonus.or(before.map(|terms| terms.first_bonus)).unwrap_or(0),
+        amount: args.price.or(before.and_then(|terms| terms.amount).filter(|_| !args.no_price)),
+        apple_id: store_id("apple-id", args.apple_id, before.and_then(|terms| terms.apple_id.as_ref()))?,
+        google_id: store_id("google-id", args.google_id, before.and_then(|terms| terms.google_id.as_ref()))?,
+        subject: texts(args.subject_zh, args.subject_en, before.map(|terms| &terms.subject)),
+        description: texts(args.description_zh, args.description_en, before.map(|terms| &terms.description)),
     })
 }
 

@@ -34,7 +34,7 @@ pub struct UserOrder {
     /// Coins or points that it brings, without bonus.
     #[schema(example = 600)]
     count: u32,
-    /// The bonus that was given.
+    /// The bonus that was given. Before the credit, the bonus of each purchase, without that of a first purchase.
     #[schema(example = 0)]
     bonus: i64,
     /// The name that the buyer sees at the provider.
@@ -54,6 +54,9 @@ pub struct UserOrder {
     paid: String,
     #[schema(example = "0.00")]
     refunded: String,
+    /// Coins or points taken back for refunds, bonus included.
+    #[schema(example = 0)]
+    returned: i64,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// Time until which it can be paid.
@@ -76,7 +79,7 @@ impl From<Order> for UserOrder {
             product_id: order.product_id,
             asset: order.asset.name(),
             count: order.coin_count,
-            bonus: order.bonus_credited,
+            bonus: if order.credited_at.is_some() { order.bonus_credited } else { order.bonus.into() },
             subject: order.subject,
             amount: order.amount.to_string(),
             currency: order.currency.to_string(),
@@ -84,6 +87,7 @@ impl From<Order> for UserOrder {
             status: order.state.name(),
             paid: order.paid.to_string(),
             refunded: order.refunded.to_string(),
+            returned: order.coins_returned + order.bonus_returned,
             created_at: order.created_at,
             expires_at: order.expires_at,
             paid_at: order.paid_at,
@@ -102,7 +106,8 @@ pub async fn order_to_pay(
     choice: PaymentChoice,
 ) -> Result<(Order, PaymentInstruction)> {
     let locale = preferences::locale(&context.app.core, user, context.locale())?;
-    let pending = orders::create(&context.app.payments, user, ordered, choice.channel.as_deref(), locale)?;
+    let pending =
+        orders::create(&context.app.payments, user, ordered, choice.channel.as_deref(), &choice.client, locale)?;
     let order = context.committed(pending).await?;
     // An RSA signature takes too long for a worker thread, and some channels call the provider.
     context

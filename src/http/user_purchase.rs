@@ -103,9 +103,9 @@ impl From<StorePurchase> for UserPurchase {
 #[derive(Serialize, ToSchema)]
 pub struct ReportedPurchase {
     purchase: UserPurchase,
-    /// The balance of the asset that it brings.
+    /// The balance of the asset that it brings. Null while the buyer has not paid.
     #[schema(example = 60)]
-    balance: i64,
+    balance: Option<i64>,
 }
 
 /// Status 200 with the purchase, the same each time, or 202 while the buyer has not paid.
@@ -115,6 +115,7 @@ impl Reply for PurchaseReported {
     fn into_response(self) -> Result<Response<Body>> {
         let PurchaseReceipt { purchase, balance } = self.0;
         let is_pending = purchase.state == PurchaseState::Pending;
+        let balance = (!is_pending).then_some(balance);
         let mut response = Json(ReportedPurchase { purchase: purchase.into(), balance }).into_response()?;
         if is_pending {
             *response.status_mut() = StatusCode::ACCEPTED;

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     domain::money::{
         ledger::Asset,
+        payments::channels::PaymentChannel,
         products::{self, Product},
     },
     error::Result,
@@ -14,6 +15,7 @@ use crate::{
         public_content::{PublicJson, PublicResource},
         request_context::RequestContext,
     },
+    providers::payment::PaymentGateway,
     types::{Fen, Locale},
 };
 
@@ -46,6 +48,8 @@ pub struct ProductForSale {
     price: Option<String>,
     #[schema(example = "CNY")]
     currency: &'static str,
+    /// The channels that sell it, the default first, each with its price. Empty if only app stores do.
+    channels: Vec<ChannelPrice>,
     /// The product id at Apple's App Store.
     apple_id: Option<String>,
     /// The product id at Google Play.
@@ -54,6 +58,19 @@ pub struct ProductForSale {
     #[schema(example = "600 points")]
     subject: String,
     description: Option<String>,
+}
+
+/// The price of a product in a payment channel.
+#[derive(Serialize, ToSchema)]
+pub struct ChannelPrice {
+    /// The `channel` of an order.
+    #[schema(example = "alipay")]
+    channel: &'static str,
+    /// In `currency`, with two decimals.
+    #[schema(example = "6.00")]
+    price: String,
+    #[schema(example = "CNY")]
+    currency: String,
 }
 
 /// The price of a use.
@@ -91,8 +108,12 @@ pub struct ProductList {
 impl PublicResource for ProductList {}
 
 impl ProductForSale {
-    fn new(product: Product, locale: Locale) -> Self {
+    fn new(product: Product, locale: Locale, channels: &[&PaymentChannel]) -> Self {
         let terms = product.terms;
+        let in_channel = |gateway: &dyn PaymentGateway| {
+            let price = gateway.price(terms.amount?)?.to_string();
+            Some(ChannelPrice { channel: gateway.name(), price, currency: gateway.currency().to_string() })
+        };
         Self {
             id: product.id.to_string(),
             asset: terms.asset.name(),
@@ -101,6 +122,7 @@ impl ProductForSale {
             first_bonus: terms.first_bonus,
             price: terms.amount.as_ref().map(Fen::to_string),
             currency: "CNY",
+            channels: channels.iter().filter_map(|channel| in_channel(channel.gateway.as_ref())).collect(),
             subject: terms.subject(locale),
             description: terms.description.in_locale(locale).map(ToOwned::to_owned),
             apple_id: terms.apple_id,
@@ -113,9 +135,10 @@ pub async fn list(context: RequestContext, params: ListProductsParams) -> Result
     let (config, locale) = (&context.app.core.config, context.locale());
     let for_sale = products::for_sale(&context.app.core)?.into_iter();
     let wanted = for_sale.filter(|product| params.asset.is_none_or(|asset| product.terms.asset == asset));
+    let channels = context.app.payments.channels.for_sale();
     let points = |count| UsePrice { asset: Asset::Point.name(), count };
     let list = ProductList {
-        items: wanted.map(|product| ProductForSale::new(product, locale)).collect(),
+        items: wanted.map(|product| ProductForSale::new(product, locale, &channels)).collect(),
         prices: UsePrices {
             r#use: UsePrice { asset: Asset::Coin.name(), count: config.coins.consume },
             casting: points(config.points.cast),

@@ -9,7 +9,7 @@ use crate::providers::{Failure, MessageReceipt, WallClock, breaker::CircuitBreak
 pub struct FailoverMailer {
     first: Box<dyn EmailSender>,
     second: Box<dyn EmailSender>,
-    /// Of the first provider, so that one that is down costs no time.
+    /// The first provider's breaker, so that a provider that is down costs no time.
     breaker: Arc<CircuitBreaker>,
     clock: WallClock,
 }

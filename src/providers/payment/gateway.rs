@@ -19,6 +19,12 @@ pub use stripe::{StripeGateway, StripeGatewaySettings};
 
 /// A payment provider. All calls block; all but `read_callback` may take seconds.
 pub trait PaymentGateway: Send + Sync {
+    /// Returns a fingerprint of the facts about the payer on which a request for an order depends. The provider refuses to
+    /// prepare the same order for another payer.
+    fn payer(&self, _: &PayerClient) -> String {
+        String::new()
+    }
+
     /// Returns the channel under which orders of this gateway are stored.
     fn name(&self) -> &'static str;
 

@@ -261,14 +261,21 @@ impl Stripe {
     /// Finds a refund of a payment by our number; `None` if there is none. Idempotency keys are forgotten after a day,
     /// so this must come before a refund is repeated.
     pub fn find_refund(&self, payment_intent: &str, refund_no: &str) -> Result<Option<StripeRefund>, Failure> {
+        Ok(self.refunds_of(payment_intent)?.into_iter().find(|refund| refund.refund_no() == Some(refund_no)))
+    }
+
+    /// Returns the sum of a payment's successful refunds, also of those that were made in Stripe's dashboard.
+    pub fn refunded_sum(&self, payment_intent: &str) -> Result<i64, Failure> {
+        let refunds = self.refunds_of(payment_intent)?;
+        Ok(refunds.iter().filter(|refund| refund.status == "succeeded").map(|refund| refund.amount).sum())
+    }
+
+    fn refunds_of(&self, payment_intent: &str) -> Result<Vec<StripeRefund>, Failure> {
         let path = format!("/v1/refunds?payment_intent={}&limit=100", percent::encode(payment_intent));
         let answer = self.send("GET", &path, "", None)?;
         match answer.status {
-            200 => {
-                let list: RefundList = parsed(answer)?;
-                Ok(list.data.into_iter().find(|refund| refund.refund_no() == Some(refund_no)))
-            }
-            404 => Ok(None),
+            200 => Ok(parsed::<RefundList>(answer)?.data),
+            404 => Ok(Vec::new()),
             _ => Err(failure_of(answer)),
         }
     }

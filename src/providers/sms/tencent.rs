@@ -55,7 +55,7 @@ pub struct TencentSms {
     clock: WallClock,
 }
 
-/// What a signature covers.
+/// The parts of a request that its signature covers.
 struct Tc3Request<'a> {
     host: &'a str,
     /// Seconds since 1970.

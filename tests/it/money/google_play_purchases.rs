@@ -171,7 +171,8 @@ fn a_kill_between_credit_and_consumption_loses_nothing() {
 fn a_pending_purchase_is_credited_by_its_notification() {
     let fixture = Fixture::new();
     fixture.bought("token-1", "GPA.1", &[("purchaseState", 2.into())]);
-    assert_eq!(fixture.report(&fixture.user, "token-1").expect(202).json()["purchase"]["status"], "pending");
+    let reported = fixture.report(&fixture.user, "token-1").expect(202).json();
+    assert_eq!((&reported["purchase"]["status"], &reported["balance"]), (&json!("pending"), &json!(null)));
     let other = fixture.server.sign_in(OTHER);
     fixture.report(&other, "token-1").expect_problem(404, "not_found");
     assert!(!fixture.is_consumed("token-1"));

@@ -184,6 +184,25 @@ fn gives_a_bonus_and_takes_it_back_in_the_same_share() {
 }
 
 #[test]
+fn the_command_keeps_terms_that_are_not_given() {
+    let server = Setup::default().start();
+    let set = |arguments: &[&str]| server.command(&[&["products", "set", "gold"], arguments].concat());
+    set(&["--count", "60"]).expect(2);
+    set(&["--asset", "coin", "--count", "60", "--price", "6.00", "--bonus", "3", "--apple-id", "gold.apple"]).expect(0);
+    set(&["--subject-zh", "金币", "--subject-en", "Gold"]).expect(0);
+    server.command(&["products", "withdraw", "gold"]).expect(0);
+    let changed = set(&["--price", "7.00", "--apple-id", ""]).expect(0).json();
+    let expected = json!({ "count": 60, "bonus": 3, "price": "7.00", "appleId": null, "isForSale": false });
+    for (member, value) in expected.as_object().unwrap() {
+        assert_eq!(&changed[member], value, "{member}: {changed}");
+    }
+    assert_eq!(changed["subjectZh"], "金币", "{changed}");
+    let listed = server.get("/api/v1/products").send().expect(200).json();
+    let sold = &listed["items"][0]["channels"][0];
+    assert_eq!((&sold["channel"], &sold["currency"]), (&json!("sandbox"), &json!("CNY")), "{listed}");
+}
+
+#[test]
 fn a_spent_bonus_is_owed_and_can_be_written_off() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);

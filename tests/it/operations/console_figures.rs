@@ -225,11 +225,18 @@ fn acts_on_several_rows_have_a_result_for_each() {
     server.get("/user/profile").by(&users[2]).send().expect(401);
 
     let order = server.sign_in("13800138009");
-    insert_orders(&server, &order, 2);
-    let number = format!("{:024}", 1);
-    let asked = [("act", "query"), ("reason", "asked by mail"), ("id", number.as_str()), ("id", "nothing")];
+    insert_orders(&server, &order, 100);
+    let numbers: Vec<_> = (1..=100).map(|number| format!("{number:024}")).collect();
+    let mut all = vec![("act", "query"), ("reason", "asked by mail")];
+    all.extend(numbers.iter().map(|number| ("id", number.as_str())));
+    let results = support.post("orders", "orders/bulk", &all).expect(200).text();
+    assert_eq!(numbers.iter().filter(|number| results.contains(number.as_str())).count(), 100, "{results}");
+    let audited = "select count(*) from audit where action = 'POST /admin/console/orders/bulk query'";
+    eventually("each act is in the audit", || server.value::<i64>(audited) == 100);
+    let number = &numbers[0];
+    let asked = [("act", "query"), ("reason", "asked by mail"), ("id", number), ("id", "nothing")];
     let results = support.post("orders", "orders/bulk", &asked).expect(200).text();
-    assert!(results.contains(&number) && results.matches("data-code=\"failed\"").count() >= 1, "{results}");
+    assert!(results.contains(number.as_str()) && results.matches("data-code=\"failed\"").count() >= 1, "{results}");
 
     for text in ["one", "two"] {
         server.post("/feedback").by(&order).json(&json!({ "content": text })).send().expect(200);

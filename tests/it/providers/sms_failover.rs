@@ -14,7 +14,7 @@ const PHONE: &str = "13800138000";
 const SECRET_ID: &str = "AKIDtest0000000000000000000000000000";
 const SECRET_KEY: &str = "secretKey0000000000000000000000000";
 
-/// What a stub answers, whatever its signature check says.
+/// The stub's next reply, whatever its signature check says.
 type Mood = Arc<Mutex<Option<Reply>>>;
 
 /// Starts a Tencent Cloud that checks signatures, and answers as it does: with status 200 to everything.

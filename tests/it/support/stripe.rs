@@ -71,6 +71,17 @@ impl FakeStripe {
         self.book.lock().unwrap().is_test_mode = true;
     }
 
+    /// Refunds a part in the dashboard, not through Yarrow.
+    pub fn refund_externally(&self, payment: &str, amount: i64) {
+        let mut book = self.book.lock().unwrap();
+        let id = format!("re_{}", book.refunds.len() + 1);
+        let refund = json!({
+            "id": id, "object": "refund", "amount": amount, "currency": "usd", "status": "succeeded",
+            "payment_intent": payment, "metadata": {},
+        });
+        book.refunds.insert(id, refund);
+    }
+
     pub fn refund_count(&self) -> usize {
         self.book.lock().unwrap().refunds.len()
     }

@@ -64,6 +64,8 @@ pub enum WeChatMode {
 #[derive(Clone, Debug)]
 struct WeChatTrade {
     total: i64,
+    /// The way to pay and the payer that the order was prepared for.
+    payer: String,
     state: &'static str,
     /// Number, amount and state.
     refunds: Vec<(String, i64, &'static str)>,
@@ -114,7 +116,7 @@ impl FakeWeChatPay {
 
     /// Pays an order. It need not have been placed.
     pub fn pay(&self, order_no: &str, fen: i64) {
-        let trade = WeChatTrade { total: fen, state: "SUCCESS", refunds: Vec::new() };
+        let trade = WeChatTrade { total: fen, payer: String::new(), state: "SUCCESS", refunds: Vec::new() };
         self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
     }
 
@@ -234,8 +236,10 @@ impl WeChatBook {
                 }
                 let (order_no, total) = (text(&content["out_trade_no"]), content["amount"]["total"].as_i64().unwrap());
                 let known = self.trades.entry(order_no.clone());
-                let trade = known.or_insert(WeChatTrade { total, state: "NOTPAY", refunds: Vec::new() });
-                if trade.total != total {
+                let payer = format!("{client} {} {}", content["payer"], content["scene_info"]);
+                let made = WeChatTrade { total, payer: payer.clone(), state: "NOTPAY", refunds: Vec::new() };
+                let trade = known.or_insert(made);
+                if trade.total != total || trade.payer != payer {
                     return error(403, "OUT_TRADE_NO_USED");
                 }
                 let answer = match *client {

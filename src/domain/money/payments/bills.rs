@@ -12,7 +12,10 @@ pub use self::records::list;
 use super::{Payments, channels::PaymentChannel, order::Order, orders, reconcile, refunds, settle};
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::bill::{BillLine, ProviderBill},
+    providers::payment::{
+        OrderState,
+        bill::{BillLine, ProviderBill},
+    },
     store::{Read, Row, Write},
     types::{Date, Fen, TimeZone, Timestamp, named_enum},
 };
@@ -158,6 +161,7 @@ fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Re
             }));
             let check = summary(name, (day, tx.now), &bill, found)?;
             review_in(tx, &check)?;
+            end_reviews_in(tx, &check)?;
             records::store_in(tx, &check)?;
             Ok(check)
         })
@@ -282,6 +286,23 @@ fn review_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
     if !check.differences.is_empty() {
         let (channel, day, differences) = (&check.channel, check.day.to_string(), check.differences.len());
         tracing::error!(channel, day, differences, "a provider's bill differs; run `yarrow payments bill`");
+    }
+    Ok(())
+}
+
+/// Ends the reviews of orders that differed when the bill was checked before, and agree now.
+fn end_reviews_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
+    for before in records::differences_in(tx, &check.channel, check.day)? {
+        if check.differences.iter().any(|found| found.order_no == before.order_no) {
+            continue;
+        }
+        let found = orders::find_maybe_in(tx, &before.order_no)?;
+        let is_about_the_bill =
+            |order: &Order| order.state == OrderState::Review && order.reason.as_deref() == Some(BILL_DIFFERS);
+        if let Some(order) = found.filter(|order| order.channel == check.channel && is_about_the_bill(order)) {
+            let state = settle::settled_state(&order);
+            settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
+        }
     }
     Ok(())
 }

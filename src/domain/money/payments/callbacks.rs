@@ -233,8 +233,9 @@ fn apply_in(
     match event {
         GatewayEvent::Trade(mut trade) => {
             if trade.order_no.is_empty() {
+                // It names no order of ours: the merchant's account may sell other things, too.
                 let Some(order) = orders::find_by_trade_in(tx, channel, &trade.trade_no)? else {
-                    return Ok((SettlementOutcome::unknown_order(), None, Some(trade.trade_no)));
+                    return Ok((SettlementEffect::Unchanged.into(), None, Some(trade.trade_no)));
                 };
                 trade.order_no = order.order_no;
             }
@@ -247,7 +248,7 @@ fn apply_in(
         }
         GatewayEvent::Dispute { trade_no, state } => {
             let Some(order) = orders::find_by_trade_in(tx, channel, &trade_no)? else {
-                return Ok((SettlementOutcome::unknown_order(), None, Some(trade_no)));
+                return Ok((SettlementEffect::Unchanged.into(), None, Some(trade_no)));
             };
             let order_no = order.order_no.clone();
             Ok((apply_dispute_in(tx, order, state)?, Some(order_no), Some(trade_no)))

@@ -107,6 +107,13 @@ impl PaymentChannels {
         self.by_name.get(name)
     }
 
+    /// Returns the channels that take new orders, the default first.
+    pub fn for_sale(&self) -> Vec<&PaymentChannel> {
+        let mut sold: Vec<_> = self.all().filter(|channel| channel.sells).collect();
+        sold.sort_by_key(|channel| channel.gateway.name() != self.default);
+        sold
+    }
+
     /// Returns the named channel for a new order, or the default one.
     ///
     /// # Errors
@@ -114,8 +121,7 @@ impl PaymentChannels {
     pub fn for_new_order(&self, name: Option<&str>) -> Result<&PaymentChannel> {
         let found = self.find(name.unwrap_or(self.default)).filter(|channel| channel.sells);
         found.ok_or_else(|| {
-            let sold = self.all().filter(|channel| channel.sells).map(|channel| channel.gateway.name());
-            let names: Vec<_> = sold.collect();
+            let names: Vec<_> = self.for_sale().into_iter().map(|channel| channel.gateway.name()).collect();
             let fault = Fault::new(
                 FieldCode::UnknownValue,
                 (format!("must be one of: {}", names.join(", ")), format!("须为其中之一：{}", names.join(", "))),

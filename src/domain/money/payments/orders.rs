@@ -96,7 +96,7 @@ pub enum OrderedProduct {
 }
 
 /// Returns the user's recent open order for this product, or creates one. `locale` is the language of the name that the
-/// buyer sees; `channel` is that of the payment, or the default one.
+/// buyer sees; `channel` is that of the payment, or the default one. An order is reused for the same client only.
 ///
 /// # Errors
 /// `unknown_product`, or `unknown_package` for a pair that is not in the price list; both also for a product without a
@@ -106,10 +106,12 @@ pub fn create(
     user: UserId,
     ordered: OrderedProduct,
     channel: Option<&str>,
+    client: &PayerClient,
     locale: Locale,
 ) -> Result<Pending<Order>> {
     let config = Arc::clone(&payments.core.config);
     let gateway = Arc::clone(&payments.channels.for_new_order(channel)?.gateway);
+    let payer = gateway.payer(client);
     Ok(payments.core.store.write(move |tx| {
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
@@ -124,10 +126,13 @@ pub fn create(
             OrderedProduct::Package { .. } => Code::UnknownPackage,
         })?;
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(order) = find_open_in(tx, user, (channel, app_id, gateway.currency()), &product, amount, made_since)? {
+        let terms = &product.terms;
+        let subject = terms.subject(locale);
+        let shown = (payer.as_str(), subject.as_str());
+        let made_by = (channel, app_id, gateway.currency());
+        if let Some(order) = find_open_in(tx, user, made_by, &product, amount, shown, made_since)? {
             return Ok(order);
         }
-        let terms = &product.terms;
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
         let expires_at = tx.now.plus(time_to_pay(settings, gateway.as_ref()));
         let order_no = new_order_no(&day_of(tx.now))?;
@@ -150,10 +155,13 @@ pub fn create(
                 terms.asset.name(),
                 terms.bonus,
                 terms.first_bonus,
-                terms.subject(locale),
+                &subject,
                 gateway.currency().code(),
             ),
         )?;
+        if !payer.is_empty() {
+            tx.execute("update payment_orders set payer = ?2 where order_no = ?1", (&order_no, &payer))?;
+        }
         find_in(tx, &order_no)
     }))
 }
@@ -512,6 +520,7 @@ fn find_open_in(
     (channel, app_id, currency): (&str, &str, Currency),
     product: &Product,
     amount: Fen,
+    (payer, subject): (&str, &str),
     made_since: Timestamp,
 ) -> Result<Option<Order>> {
     // The version of a product of the settings does not change with its price.
@@ -519,7 +528,7 @@ fn find_open_in(
         select_orders!(
             "where state = 'created' and user_id = ?1 and product_id = ?2 and product_version = ?3 and amount_fen = ?4 \
              and coin_count = ?5 and created_at > ?6 and created_at <= ?7 and channel = ?8 and app_id = ?9 \
-             and currency = ?10 order by created_at desc limit 1"
+             and currency = ?10 and payer = ?11 and subject = ?12 order by created_at desc limit 1"
         ),
         (
             user.0,
@@ -532,6 +541,8 @@ fn find_open_in(
             channel,
             app_id,
             currency.code(),
+            payer,
+            subject,
         ),
         order_row,
     )

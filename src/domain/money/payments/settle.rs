@@ -31,6 +31,8 @@ pub(super) const CREDIT_RETRY_AFTER: std::time::Duration = std::time::Duration::
 /// report by the provider still settles the order.
 pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// The review reason of an order whose trade has already paid another order.
+/// The review reason of an order whose refund could not be delivered.
+pub(super) const REFUND_ABNORMAL: &str = "refund_abnormal";
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
 named_enum! {
@@ -244,8 +246,13 @@ pub fn refund_in(
     if let Some(reason) = missing {
         return review_in(tx, order, reason);
     }
-    let state = if full { OrderState::Refunded } else { order.state };
-    set_state_in(tx, order, state)?;
+    let is_undelivered = order.state == OrderState::Review && order.reason.as_deref() == Some(REFUND_ABNORMAL);
+    let (state, reason) = match full {
+        true => (OrderState::Refunded, order.reason.clone()),
+        false if is_undelivered => (settled_state(&order), None),
+        false => (order.state, order.reason.clone()),
+    };
+    set_state_in(tx, Order { reason, ..order }, state)?;
     Ok(SettlementEffect::Refunded.into())
 }
 

@@ -53,7 +53,10 @@ use crate::{
         },
     },
     error::{Code, Error, Result},
-    providers::{llm::Flow, payment::OrderState},
+    providers::{
+        llm::Flow,
+        payment::{OrderState, PayerClient},
+    },
     store::Pending,
     types::{EmailAddress, JsonText, Locale, PhoneNumber, SuspensionScope, UserId, random_hex},
 };
@@ -195,7 +198,9 @@ impl<'app> Player<'app> {
         let packages = &self.services.core.config.payment.packages.0;
         let Some((amount, coin_count)) = packages.get(package).or_else(|| packages.first()) else { return Ok(()) };
         let ordered = OrderedProduct::Package { amount: *amount, coin_count: *coin_count };
-        let order = orders::create(payments, self.user(person)?.id, ordered, None, Locale::Chinese)?.wait()?;
+        let order =
+            orders::create(payments, self.user(person)?.id, ordered, None, &PayerClient::MobileApp, Locale::Chinese)?
+                .wait()?;
         lock_unpoisoned(&self.orders).insert(purchase, order.order_no.clone());
         let delivery = match ending {
             OrderEnding::Abandoned => return Ok(()),

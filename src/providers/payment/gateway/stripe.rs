@@ -138,6 +138,15 @@ impl StripeGateway {
     }
 }
 
+impl StripeGateway {
+    /// Returns the refunds of a payment so far; `None` if there are none.
+    fn refunded(&self, payment: &str) -> Result<Option<RefundResult>, Failure> {
+        let sum = self.stripe.refunded_sum(payment)?;
+        let total = Fen::from_fen(sum).map_err(|_| invalid_response("answer_incomplete"))?;
+        Ok((total > Fen::ZERO).then_some(RefundResult { total: Some(total), refund_no: None, at: None }))
+    }
+}
+
 impl PaymentGateway for StripeGateway {
     fn name(&self) -> &'static str {
         PROVIDER
@@ -206,7 +215,10 @@ impl PaymentGateway for StripeGateway {
         if session.client_reference_id.as_deref() != Some(order.order_no) {
             return Err(invalid_response("answer_for_another_order"));
         }
-        self.trade_of_session(session, order.order_no).map(TradeQueryOutcome::Found)
+        let trade = self.trade_of_session(session, order.order_no)?;
+        // Refunds that were made in the dashboard are known only by their webhook otherwise.
+        let refunded = if trade.is_paid() { self.refunded(&trade.trade_no)? } else { None };
+        Ok(TradeQueryOutcome::Found(Trade { refunded, ..trade }))
     }
 
     fn close(&self, order: OrderKey<'_>) -> Result<CloseOutcome, Failure> {
@@ -228,7 +240,11 @@ impl PaymentGateway for StripeGateway {
             amount: refund.amount.as_fen(),
         })?;
         Ok(match made.status.as_str() {
-            "succeeded" => RefundOutcome::Moved { total: None },
+            // Without the sum the refund counts alone, until the webhook or a query tells the sum.
+            "succeeded" => {
+                let refunded = self.refunded(payment).ok().flatten();
+                RefundOutcome::Moved { total: refunded.and_then(|refunded| refunded.total) }
+            }
             "failed" | "canceled" => RefundOutcome::Closed,
             _ => RefundOutcome::Processing,
         })

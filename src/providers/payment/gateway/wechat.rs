@@ -1,21 +1,25 @@
 //! WeChat Pay: a call for each order, encrypted notifications, and refunds that are reported one by one.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use super::{
     CallbackMessage, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway, PaymentInstruction,
     RefundReport,
 };
-use crate::providers::{
-    Failure, FailureKind,
-    payment::{
-        CloseOutcome, OrderRequest, RefundOutcome, RefundQueryOutcome, RefundRequest, Rejection, TradeQueryOutcome,
-        bill::{BillLine, ProviderBill},
-        wechat::{
-            PROVIDER, WeChatBill, WeChatBillLine, WeChatClient, WeChatEvent, WeChatNotification, WeChatPay,
-            WeChatRefund, WeChatRefundState, WeChatSignature,
+use crate::{
+    providers::{
+        Failure, FailureKind,
+        payment::{
+            CloseOutcome, OrderRequest, RefundOutcome, RefundQueryOutcome, RefundRequest, Rejection, TradeQueryOutcome,
+            bill::{BillLine, ProviderBill},
+            wechat::{
+                PROVIDER, WeChatBill, WeChatBillLine, WeChatClient, WeChatEvent, WeChatNotification, WeChatPay,
+                WeChatRefund, WeChatRefundState, WeChatSignature,
+            },
         },
     },
+    types::sha256,
 };
 
 /// The headers of a signature.
@@ -33,6 +37,16 @@ impl PaymentGateway for WeChatPay {
 
     fn prepares_online(&self) -> bool {
         true
+    }
+
+    fn payer(&self, client: &PayerClient) -> String {
+        let facts = match client {
+            PayerClient::MobileApp => "app",
+            PayerClient::H5 { client_ip } => &format!("h5 {client_ip}"),
+            PayerClient::Jsapi { open_id } => &format!("jsapi {open_id}"),
+            PayerClient::Native => "native",
+        };
+        URL_SAFE_NO_PAD.encode(sha256(facts))
     }
 
     fn signed_headers(&self) -> &'static [&'static str] {

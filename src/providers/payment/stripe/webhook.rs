@@ -101,7 +101,7 @@ struct EventObject {
     client_reference_id: Option<String>,
     payment_intent: Option<String>,
     payment_status: String,
-    /// Of a dispute.
+    /// The state of a dispute.
     status: String,
     metadata: Option<EventMetadata>,
 }
@@ -186,7 +186,10 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             currency: object.currency.to_ascii_lowercase(),
         })
     };
+    let other = |kind: &str| StripeEvent::Other(kind.chars().take(128).collect());
     Ok(match kind {
+        // The account may sell other things, too.
+        kind if kind.starts_with("checkout.session.") && object.client_reference_id.is_none() => other(kind),
         "checkout.session.completed" if object.payment_status == "paid" => StripeEvent::Paid(checkout()?),
         "checkout.session.completed" => StripeEvent::AwaitingPayment(checkout()?),
         "checkout.session.async_payment_succeeded" => StripeEvent::Paid(checkout()?),
@@ -204,7 +207,7 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             let state = if object.status == "lost" { DisputeState::Lost } else { DisputeState::Won };
             StripeEvent::Dispute(object.payment_intent.clone(), state)
         }
-        other => StripeEvent::Other(other.chars().take(128).collect()),
+        kind => other(kind),
     })
 }
 

@@ -69,6 +69,13 @@ pub(super) fn store_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
     .map(drop)
 }
 
+/// Returns the differences of the last check of a day.
+pub(super) fn differences_in(tx: &Read<'_>, channel: &str, day: Date) -> Result<Vec<BillDifference>> {
+    let sql = "select found from payment_bills where channel = ?1 and day = ?2";
+    let found = tx.first(sql, (channel, day.to_string()), |row: &Row<'_>| row.get::<String>(0))?;
+    found.map_or_else(|| Ok(Vec::new()), |found| parse(&found))
+}
+
 pub(super) fn is_checked_in(tx: &Read<'_>, channel: &str, day: &str) -> Result<bool> {
     let found =
         tx.first("select 1 from payment_bills where channel = ?1 and day = ?2", (channel, day), |row: &Row<'_>| {

@@ -29,8 +29,6 @@ const QUERY_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The stored reason of a refund that the provider closed: it did not happen.
 pub(super) const REFUND_CLOSED: &str = "refund_closed";
-/// The review reason of an order whose refund could not be delivered.
-const REFUND_ABNORMAL: &str = "refund_abnormal";
 
 /// Queries refunds with unknown outcome.
 pub fn query_open(payments: &Payments) -> Result<()> {
@@ -222,7 +220,7 @@ pub(super) fn store_abnormal_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
     }
     let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
     let order = orders::find_in(tx, &refund.order_no)?;
-    settle::ensure_review_in(tx, order, REFUND_ABNORMAL).map(drop)
+    settle::ensure_review_in(tx, order, settle::REFUND_ABNORMAL).map(drop)
 }
 
 /// Stores the code of a failure after which the outcome is unknown.
