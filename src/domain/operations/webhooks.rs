@@ -73,7 +73,7 @@ impl Webhooks {
 /// The fault of a setting.
 pub fn endpoint(config: &Config) -> Result<Option<StandardWebhook>, String> {
     let Some(url) = &config.webhooks.url else { return Ok(None) };
-    let secrets: Vec<&str> = config.webhooks.secrets.iter().map(|secret| secret.expose_secret()).collect();
+    let secrets: Vec<&str> = config.webhooks.secrets.iter().map(ExposeSecret::expose_secret).collect();
     let endpoint = StandardWebhook::new(url.expose_secret(), &secrets, config.webhooks.timeout);
     endpoint.map(Some).map_err(|fault| format!("webhooks.{fault}"))
 }
