@@ -564,6 +564,17 @@ impl Machines {
     }
 }
 
+/// Waits until everything that was stored before is in the bucket.
+fn wait_until_shipped(metrics: &str) {
+    // The server looks for changes several times a second.
+    std::thread::sleep(Duration::from_secs(1));
+    eventually("everything shipped", || {
+        let page = Request::new("GET", metrics).send().expect(200).text();
+        let lag = page.lines().find_map(|line| line.strip_prefix("yarrow_follow_lag_seconds "));
+        lag.unwrap().parse::<f64>().unwrap() <= 0.0
+    });
+}
+
 #[test]
 fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let machines = Machines::new();
@@ -571,14 +582,7 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let metrics = first.metrics();
     eventually("the first changes", || !changes(&machines.bucket).is_empty());
     first.sign_in("13800138000");
-    // The server looks for changes several times a second.
-    std::thread::sleep(Duration::from_millis(500));
-    let lag = || {
-        let page = Request::new("GET", &metrics).send().expect(200).text();
-        let lag = page.lines().find_map(|line| line.strip_prefix("yarrow_follow_lag_seconds "));
-        lag.unwrap().parse::<f64>().unwrap()
-    };
-    eventually("everything shipped", || lag() <= 0.0);
+    wait_until_shipped(&metrics);
     drop(first.kill());
 
     let verified = machines.run("second", &["backup", "verify", "--latest"]).expect(0).json();
@@ -745,12 +749,14 @@ fn machines_killed_while_they_ship_or_rebase_lose_nothing_older_than_the_newest_
 #[test]
 fn killed_restores_leave_the_old_database_or_the_newest_state() {
     let machines = Machines::new();
-    let mut server = machines.setup("first").start();
+    let mut server = machines.setup("first").with_metrics().start();
+    let metrics = server.metrics();
     eventually("changes", || !changes(&machines.bucket).is_empty());
     let user = server.sign_in("13800138000");
     server.edit(&filler_statement(4_000));
     let record = serde_json::json!({ "localRecordId": "new", "question": "How will it go?" });
     server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
+    wait_until_shipped(&metrics);
     assert_eq!(server.terminate(), Some(0));
     let (pristine, directory) = (machines.directory("pristine"), machines.directory("killed"));
     let mut other = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
