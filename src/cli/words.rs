@@ -359,12 +359,12 @@ fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Re
         if ruling.allowed && ruling.matches.is_empty() {
             return "allowed".to_owned();
         }
-        let verdict = if ruling.allowed { ruling.action() } else { "refused" };
-        let rows = ruling
-            .matches
-            .iter()
-            .map(|found| row![found.word, found.kind, format!("{}–{}", found.start, found.end), found.text]);
-        format!("{verdict}: {}\n{}", ruling.masked_text, table(["word", "type", "offsets", "text"], rows))
+        let rows = ruling.matches.iter().map(|found| {
+            let offsets = format!("{}–{}", found.start, found.end);
+            row![found.word, found.kind, found.severity.name(), found.way.name(), offsets, found.text]
+        });
+        let found = table(["word", "type", "severity", "found by", "offsets", "text"], rows);
+        format!("{}: {}\n{found}", ruling.action(), ruling.masked_text)
     })
 }
 

@@ -827,6 +827,9 @@ fn moderation() -> Vec<Endpoint> {
         post("/admin/sensitive-words/test/question", Admin(Moderate), sensitive_words::test_question)
             .named("adminTestQuestion")
             .summary("Checks a question against the local word list."),
+        post("/admin/sensitive-words/test/answer", Admin(Moderate), sensitive_words::test_answer)
+            .named("adminTestAnswer")
+            .summary("Checks the text of a model against the local word list."),
         get("/admin/violations/list", Admin(Moderate), violations::list)
             .named("adminListViolations")
             .summary("Lists rejected texts, newest first."),
@@ -856,7 +859,7 @@ fn moderation() -> Vec<Endpoint> {
         delete("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::undo_acquittal)
             .named("adminUndoAcquittal")
             .summary("Undoes the acquittal of a rejected text.")
-            .errors(&[NotFound]),
+            .errors(&[NotFound, AlreadyExists]),
         delete("/admin/violations/cleanup", Admin(Administer), violations::clean_up)
             .named("adminCleanUpViolations")
             .summary("Deletes old records of rejected texts."),

@@ -86,6 +86,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("POST /admin/sensitive-words/test/nickname", "words test", "moderation::moderate_locally"),
     ("POST /admin/sensitive-words/test/signature", "words test", "moderation::moderate_locally"),
     ("POST /admin/sensitive-words/test/question", "words test", "moderation::moderate_locally"),
+    ("POST /admin/sensitive-words/test/answer", "words test", "moderation::moderate_locally"),
     ("GET /admin/violations/list", "violations list", "violations::list"),
     ("GET /admin/violations/user/{userId}/stats", "violations stats", "violations::of_user"),
     ("GET /admin/violations/stats/types", "violations stats", "violations::types"),

@@ -119,6 +119,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("POST /admin/sensitive-words/test/nickname", Admin),
     ("POST /admin/sensitive-words/test/signature", Admin),
     ("POST /admin/sensitive-words/test/question", Admin),
+    ("POST /admin/sensitive-words/test/answer", Admin),
     ("GET /admin/violations/list", Admin),
     ("GET /admin/violations/user/{userId}/stats", Admin),
     ("GET /admin/violations/stats/types", Admin),

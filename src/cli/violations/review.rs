@@ -12,8 +12,9 @@ use yarrow::{
         acquittals,
         reviews::{self, BulkDecision, MAX_DECISIONS, ReviewDecision, ReviewOutcome, ReviewState},
     },
-    error::Result,
+    error::{Error, Result},
     http::responses::{ReviewResult, ShownReview, ShownViolation},
+    types::pluralize,
 };
 
 #[derive(Debug, Subcommand)]
@@ -117,7 +118,12 @@ fn print(common: &Common, outcomes: &[ReviewOutcome]) -> Result<()> {
     common.output(&json!({ "items": http_rows::<_, ReviewResult>(outcomes) }), || {
         let rows = outcomes.iter().map(|outcome| row![outcome.id, outcome.name()]);
         table(["id", "outcome"], rows)
-    })
+    })?;
+    let faults: Vec<_> = outcomes.iter().filter_map(|outcome| Some((outcome.id, outcome.result.err()?))).collect();
+    let Some((_, first)) = faults.first() else { return Ok(()) };
+    let details: Vec<_> = faults.iter().map(|(id, fault)| format!("text {id} {}", fault.detail())).collect();
+    let count = pluralize(faults.len(), "text was", "texts were");
+    Err(Error::new(first.code()).english_detail(format!("{count} not changed: {}.", details.join("; "))))
 }
 
 pub fn acquit(common: &Common, app: &App, args: AcquitArgs) -> Result<()> {

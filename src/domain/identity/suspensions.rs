@@ -113,7 +113,9 @@ pub fn suspend(
 pub fn lift(core: &Core, user: UserId, scope: SuspensionScope, by: Authority) -> Pending<Suspension> {
     let config = Arc::clone(&core.config);
     core.store.write(move |tx| {
-        let suspension = scope_in_force_in(tx, user, scope)?.ok_or_else(not_suspended)?;
+        let Some(suspension) = scope_in_force_in(tx, user, scope)? else {
+            return Err(not_suspended_in(tx, user, scope)?);
+        };
         let lifted = tx.one(
             concat!(
                 "update suspensions set lifted_at = ?2, lifted_by = ?3 where id = ?1 returning ",
@@ -226,9 +228,10 @@ pub fn suspend_in(
         ));
     }
     if scope_in_force_in(tx, user, scope)?.is_some() {
+        let name = scope.name();
         let detail = (
-            "The user is already suspended. Lift the suspension first to change it.",
-            "该用户已停用。如需修改，请先解除停用。",
+            format!("The user is already suspended in the scope `{name}`. Lift that suspension first to change it."),
+            format!("该用户已在 `{name}` 范围内停用。如需修改，请先解除停用。"),
         );
         return Err(Error::new(Code::AlreadyExists).detail(detail));
     }
@@ -248,8 +251,23 @@ pub fn suspend_in(
     )
 }
 
-fn not_suspended() -> Error {
-    Error::new(Code::NotFound).detail(("The user is not suspended.", "该用户未停用。"))
+/// Returns the error for a scope without a suspension. It names the scopes that have one.
+fn not_suspended_in(tx: &Read<'_>, user: UserId, scope: SuspensionScope) -> Result<Error> {
+    let mut others = Vec::new();
+    for other in SuspensionScope::ALL {
+        if scope_in_force_in(tx, user, other)?.is_some() {
+            others.push(format!("`{}`", other.name()));
+        }
+    }
+    let error = Error::new(Code::NotFound);
+    if others.is_empty() {
+        return Ok(error.detail(("The user is not suspended.", "该用户未停用。")));
+    }
+    let (name, others) = (scope.name(), others.join(", "));
+    Ok(error.detail((
+        format!("The user is not suspended in the scope `{name}`, but in {others}. Name that scope."),
+        format!("该用户未在 `{name}` 范围内停用，而是在 {others}。请指明该范围。"),
+    )))
 }
 
 fn suspension_of(row: &Row<'_>) -> rusqlite::Result<Suspension> {

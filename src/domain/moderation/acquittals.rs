@@ -19,7 +19,7 @@ use crate::{
 /// `not_found`; `already_exists` if it is acquitted; `invalid_parameters` for an invalid phrase.
 pub fn acquit(moderation: &Moderation, id: i64, phrase: Option<&str>, by: &Authority) -> Result<ViolationRecord> {
     if let Some(phrase) = phrase {
-        words::check(phrase, moderation.core.config.limits.word as usize, true)
+        words::check_phrase(phrase, moderation.core.config.limits.word as usize)
             .map_err(|fault| Error::field("phrase", fault))?;
     }
     let (actor, allowed) = (by.actor.clone(), phrase.map(ToOwned::to_owned));
@@ -40,7 +40,7 @@ pub fn acquit(moderation: &Moderation, id: i64, phrase: Option<&str>, by: &Autho
 /// Undoes an acquittal. Allowed phrases stay.
 ///
 /// # Errors
-/// `not_found` if there is no such violation, or it is not acquitted.
+/// `not_found`; `already_exists` if it is not acquitted.
 pub fn undo(core: &Core, id: i64) -> Pending<ViolationRecord> {
     core.store.write(move |tx| violations::undo_acquittal_in(tx, id))
 }

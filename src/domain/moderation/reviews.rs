@@ -95,18 +95,51 @@ pub struct Review {
     pub violation: Option<i64>,
 }
 
+named_enum! {
+    /// The reason for which a decision about one text changed nothing.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReviewFault {
+        NotFound = "not_found",
+        /// Somebody decided about the text before.
+        AlreadyExists = "already_exists",
+        /// The text waits: its decision was undone before, or there was none.
+        AlreadyUndone = "already_undone",
+        /// The decision is older than a day.
+        TooLate = "too_late",
+    }
+}
+
+impl ReviewFault {
+    pub const fn code(self) -> Code {
+        match self {
+            Self::NotFound | Self::TooLate => Code::NotFound,
+            Self::AlreadyExists | Self::AlreadyUndone => Code::AlreadyExists,
+        }
+    }
+
+    /// Returns the sentence for operators, about a text.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::NotFound => "does not exist",
+            Self::AlreadyExists => "was decided before; undo that decision first",
+            Self::AlreadyUndone => "waits for a decision; there is none to undo",
+            Self::TooLate => "was decided more than a day ago, so it is too late to undo",
+        }
+    }
+}
+
 /// The outcome for one text of a bulk decision.
 #[derive(Clone, Debug)]
 pub struct ReviewOutcome {
     pub id: i64,
-    /// The new state, or the error.
-    pub result: Result<ReviewState, Code>,
+    /// The new state, or the reason for which nothing changed.
+    pub result: Result<ReviewState, ReviewFault>,
 }
 
 impl ReviewOutcome {
-    /// Returns the name of the new state or of the error.
+    /// Returns the name of the new state or of the fault.
     pub fn name(&self) -> &'static str {
-        self.result.map_or_else(Code::name, ReviewState::name)
+        self.result.map_or_else(ReviewFault::name, ReviewState::name)
     }
 }
 
@@ -171,7 +204,7 @@ pub fn count_waiting_in(tx: &Read<'_>, most: u32) -> Result<i64> {
     tx.one(sql, [most], |row| row.get(0))
 }
 
-/// Decides about several texts. Each has its own outcome; those that were decided already fail with `already_exists`.
+/// Decides about several texts. Each has its own outcome; those that were decided already fail with [`ReviewFault::AlreadyExists`].
 ///
 /// The caller refreshes the active word list if a phrase was allowed.
 ///
@@ -179,26 +212,33 @@ pub fn count_waiting_in(tx: &Read<'_>, most: u32) -> Result<i64> {
 /// `invalid_parameters` for an invalid phrase, or one with another decision than an acquittal.
 pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<ReviewOutcome>> {
     let config = Arc::clone(&core.config);
+    // Outside of the transaction: the first folding of the process builds its tables, and other writes would wait.
+    if let Err(fault) = check_phrase(&config, &bulk) {
+        return Pending::ready(Err(Error::field("phrase", fault)));
+    }
     core.store.write(move |tx| {
         if let Some(phrase) = &bulk.phrase {
-            if bulk.decision != ReviewDecision::Acquit {
-                let fault = Fault::new(
-                    FieldCode::NotAllowed,
-                    ("is only possible with the decision `acquit`", "仅在决定为 `acquit` 时可填"),
-                );
-                return Err(Error::field("phrase", fault));
-            }
-            words::check(phrase, config.limits.word as usize, true).map_err(|fault| Error::field("phrase", fault))?;
             words::allow_in(tx, phrase)?;
         }
-        let decide = |id: &i64| outcome(*id, decide_in(tx, &config, *id, bulk.decision, &by));
+        let decide = |&id: &i64| Ok(ReviewOutcome { id, result: decide_in(tx, &config, id, bulk.decision, &by)? });
         bulk.ids.iter().map(decide).collect()
     })
 }
 
+fn check_phrase(config: &Config, bulk: &BulkDecision) -> Result<(), Fault> {
+    match &bulk.phrase {
+        None => Ok(()),
+        Some(_) if bulk.decision != ReviewDecision::Acquit => Err(Fault::new(
+            FieldCode::NotAllowed,
+            ("is only possible with the decision `acquit`", "仅在决定为 `acquit` 时可填"),
+        )),
+        Some(phrase) => words::check_phrase(phrase, config.limits.word as usize),
+    }
+}
+
 /// Undoes decisions that are younger than a day. Cleared nicknames, allowed phrases and suspensions by rule stay.
 pub fn undo(core: &Core, ids: Vec<i64>) -> Pending<Vec<ReviewOutcome>> {
-    core.store.write(move |tx| ids.iter().map(|id| outcome(*id, undo_in(tx, *id))).collect())
+    core.store.write(move |tx| ids.iter().map(|&id| Ok(ReviewOutcome { id, result: undo_in(tx, id)? })).collect())
 }
 
 /// Returns the users of reviews, for the audit.
@@ -209,27 +249,16 @@ pub fn users_of(core: &Core, ids: &[i64]) -> Result<Vec<UserId>> {
     })
 }
 
-/// Turns an error of the caller into the outcome of one text; a fault of the service fails all.
-fn outcome(id: i64, result: Result<ReviewState>) -> Result<ReviewOutcome> {
-    match result {
-        Ok(state) => Ok(ReviewOutcome { id, result: Ok(state) }),
-        Err(error) if matches!(error.code, Code::NotFound | Code::AlreadyExists) => {
-            Ok(ReviewOutcome { id, result: Err(error.code) })
-        }
-        Err(error) => Err(error),
-    }
-}
-
 fn decide_in(
     tx: &Write<'_>,
     config: &Config,
     id: i64,
     decision: ReviewDecision,
     by: &Authority,
-) -> Result<ReviewState> {
-    let review = find_in(tx, id)?;
+) -> Result<Result<ReviewState, ReviewFault>> {
+    let Some(review) = find_in(tx, id)? else { return Ok(Err(ReviewFault::NotFound)) };
     if review.state != ReviewState::Waiting {
-        return Err(Code::AlreadyExists.into());
+        return Ok(Err(ReviewFault::AlreadyExists));
     }
     let (state, violation) = match decision {
         ReviewDecision::Acquit => (ReviewState::Acquitted, None),
@@ -239,7 +268,7 @@ fn decide_in(
         "update reviews set state = ?2, decided_at = ?3, decided_by = ?4, violation_id = ?5 where id = ?1",
         (id, state.name(), tx.now.0, &by.actor, violation),
     )?;
-    Ok(state)
+    Ok(Ok(state))
 }
 
 /// Records the violation and clears the nickname if the user still has it. Returns the id of the violation.
@@ -264,11 +293,11 @@ fn uphold_in(tx: &Write<'_>, config: &Config, review: &Review, by: &Authority) -
     Ok(id)
 }
 
-fn undo_in(tx: &Write<'_>, id: i64) -> Result<ReviewState> {
-    let review = find_in(tx, id)?;
-    let is_recent = review.decided_at.is_some_and(|at| at.is_within(UNDO_TIME, tx.now));
-    if !is_recent {
-        return Err(Code::NotFound.into());
+fn undo_in(tx: &Write<'_>, id: i64) -> Result<Result<ReviewState, ReviewFault>> {
+    let Some(review) = find_in(tx, id)? else { return Ok(Err(ReviewFault::NotFound)) };
+    let Some(decided_at) = review.decided_at else { return Ok(Err(ReviewFault::AlreadyUndone)) };
+    if !decided_at.is_within(UNDO_TIME, tx.now) {
+        return Ok(Err(ReviewFault::TooLate));
     }
     if let Some(violation) = review.violation {
         violations::remove_in(tx, violation)?;
@@ -277,12 +306,12 @@ fn undo_in(tx: &Write<'_>, id: i64) -> Result<ReviewState> {
         "update reviews set state = 'waiting', decided_at = null, decided_by = null, violation_id = null where id = ?1",
         [id],
     )?;
-    Ok(ReviewState::Waiting)
+    Ok(Ok(ReviewState::Waiting))
 }
 
-fn find_in(tx: &Read<'_>, id: i64) -> Result<Review> {
+fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Review>> {
     let sql = concat!("select ", review_columns!(), " from reviews where id = ?1");
-    tx.first(sql, [id], review_of)?.ok_or_else(|| Code::NotFound.into())
+    tx.first(sql, [id], review_of)
 }
 
 /// Clears up to `limit` texts of decisions that cannot be undone any more, and returns their number.

@@ -180,7 +180,7 @@ pub fn acquit_in(tx: &Write<'_>, id: i64, actor: &str) -> Result<ViolationRecord
 /// Undoes an acquittal.
 ///
 /// # Errors
-/// `not_found` if there is no such violation, or it is not acquitted.
+/// `not_found`; `already_exists` if it is not acquitted.
 pub fn undo_acquittal_in(tx: &Write<'_>, id: i64) -> Result<ViolationRecord> {
     let undone = tx.first(
         concat!(
@@ -191,7 +191,13 @@ pub fn undo_acquittal_in(tx: &Write<'_>, id: i64) -> Result<ViolationRecord> {
         [id],
         violation_of,
     )?;
-    undone.ok_or_else(|| Code::NotFound.into())
+    match undone {
+        Some(undone) => Ok(undone),
+        None => find_in(tx, id).and_then(|_| {
+            let detail = ("This refusal is not acquitted; there is nothing to undo.", "此条未改判，无可撤销。");
+            Err(Error::new(Code::AlreadyExists).detail(detail))
+        }),
+    }
 }
 
 fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {

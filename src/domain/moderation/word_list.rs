@@ -144,7 +144,7 @@ fn preview_import(core: &Core, words: Vec<Word>) -> Result<(Vec<String>, usize)>
 
 /// Allows a phrase: a listed word inside it is no match. Returns false if it was allowed already.
 pub fn allow(moderation: &Moderation, phrase: String) -> Result<bool> {
-    words::check(&phrase, moderation.core.config.limits.word as usize, true)
+    words::check_phrase(&phrase, moderation.core.config.limits.word as usize)
         .map_err(|fault| Error::field("phrase", fault))?;
     let is_new = moderation.core.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
     moderation.word_list.refresh()?;

@@ -559,6 +559,10 @@ pub async fn test_signature(context: RequestContext, params: TestTextParams) -> 
     test(&context, ContentType::Signature, params).await
 }
 
+pub async fn test_answer(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Answer, params).await
+}
+
 pub async fn test_question(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {
     test(&context, ContentType::Question, params).await
 }

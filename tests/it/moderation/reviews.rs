@@ -92,9 +92,18 @@ fn decisions_have_an_outcome_each_and_can_be_undone() {
     assert_eq!(queue(&server, &key, "acquitted")[0]["decidedBy"], "cli");
     let allowed = server.command(&["words", "allow"]).expect(0).json();
     assert!(allowed["items"].as_array().unwrap().contains(&json!("一起堵博")), "{allowed}");
+    // Nothing to undo, and nothing left to decide: the command fails and says why.
+    assert_eq!(undo(&json!([ids[1]]))["items"][0]["state"], "waiting");
+    assert_eq!(undo(&json!([ids[1]]))["items"][0]["error"], "already_undone");
+    let undone = server.command(&["violations", "review", "undo", &ids[1]]).expect(1);
+    assert!(undone.stderr().contains("none to undo"), "{}", undone.stderr());
+    server.command(&args).expect(0);
+    let decided = server.command(&args).expect(1);
+    assert!(decided.stderr().contains("decided before") && decided.text().contains("already_exists"));
+    server.command(&["violations", "review", "undo", "999"]).expect(4);
     // A day later nothing can be undone.
     server.edit("update reviews set decided_at = decided_at - 24 * 60 * 60 * 1000");
-    assert_eq!(undo(&json!([ids[0]]))["items"][0]["error"], "not_found");
+    assert_eq!(undo(&json!([ids[0]]))["items"][0]["error"], "too_late");
     server.command(&["violations", "review", "list", "--state", "upheld"]).expect(0);
 }
 
@@ -145,7 +154,7 @@ fn an_acquitted_refusal_no_longer_counts() {
     check(&server, &user, "一起赌博吧").expect(200);
     server.get("/coin/balance").by(&user).send().expect(200);
     assert_eq!(server.delete(path).token(&key).send().expect(200).json()["acquittedAt"], Value::Null);
-    server.delete(path).token(&key).send().expect_problem(404, "not_found");
+    server.delete(path).token(&key).send().expect_problem(409, "already_exists");
     server.command(&["violations", "acquit", "2", "--reason", "a joke"]).expect(0);
     server.command(&["violations", "acquit", "2", "--undo"]).expect(0);
     check(&server, &user, "一起赌博吧").expect(200);

@@ -106,6 +106,10 @@ fn staff_suspends_by_scope() {
     server.command(&["users", "suspend", OWN, "--reason", "spam", "--scope", "review"]).expect(0);
     server.delete(&path).token(key).query(&[("scope", "nickname")]).send().expect(200);
     rename(&server, &user, "白云").expect(200);
+    let other = server.command(&["users", "unsuspend", OWN]).expect(4);
+    assert!(other.stderr().contains("but in `review`"), "{}", other.stderr());
+    let again = server.command(&["users", "suspend", OWN, "--scope", "review", "--reason", "again"]).expect(1);
+    assert!(again.stderr().contains("in the scope `review`"), "{}", again.stderr());
     server.command(&["users", "unsuspend", OWN, "--scope", "review"]).expect(0);
     assert_eq!(titles(&server, &user), ["内容审核已结束", "昵称修改已恢复", "内容将受审核", "昵称修改已停用"]);
 }

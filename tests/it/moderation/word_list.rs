@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::support::{CommandOutput, Server, Setup, eventually, install, send_concurrently};
+use crate::support::{Binary, CommandOutput, Server, Setup, eventually, install, send_concurrently};
 
 fn add(server: &Server, key: &str, word: &str, kind: &str) -> Value {
     let body = json!({ "word": word, "type": kind });
@@ -85,6 +85,12 @@ fn rejects_invalid_words() {
     add(json!({ "word": "" })).expect_fields(&[("word", "required")]);
     add(json!({ "word": "长".repeat(51) })).expect_fields(&[("word", "too_long")]);
     add(json!({ "word": "赌\n博" })).expect_fields(&[("word", "invalid_character")]);
+    for rule in ["赌&博", "甲甲~", "办理{0}证件", "借钱*马上"] {
+        add(json!({ "word": rule })).expect_fields(&[("word", "invalid_format")]);
+    }
+    let phrase = json!({ "phrase": "赌" });
+    let allowed = server.post("/admin/sensitive-words/allowed-phrases").token(&key).json(&phrase).send();
+    allowed.expect_fields(&[("phrase", "too_short")]);
     add(json!({ "word": "好词", "type": "长".repeat(65) })).expect_fields(&[("type", "too_long")]);
     add(json!({ "word": "赌", "force": "maybe" })).expect_fields(&[("force", "invalid_type")]);
     assert_eq!(add(json!({ "word": "赌", "force": true })).expect(201).json()["type"], "other");
@@ -134,6 +140,7 @@ fn each_text_kind_has_its_own_strictness() {
     assert_eq!(judge("初九 六二 九三 六四 九五 上六"), [false, false, false]);
     assert_eq!(judge("V❤ wander_88"), [true, true, false]);
     assert_eq!(judge("加1微2信"), [true, true, true]);
+    assert_eq!(test(&server, &key, "answer", "一起赌博吧")["contentType"], "answer");
     assert_eq!(judge("信微加"), [false, false, false], "a word backwards alone refuses nothing");
 }
 
@@ -220,6 +227,11 @@ fn commands_report_errors_with_exit_codes() {
     run(&["import", "/nonexistent/file"]).expect(4);
     run(&["allow", "没有允许", "--remove"]).expect(4);
     run(&["test"]).expect(2);
+    assert!(run(&["add", "办理{99}证件"]).expect(2).stderr().contains("A{n}B"));
+    run(&["allow", "赌"]).expect(2);
+    let shown = Binary::command().arg("--data-dir").arg(directory.path()).args(["words", "test", "来堵博吧"]).output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    assert!(shown.starts_with("block: 来**吧") && shown.contains("sound"), "{shown}");
     let tested = run(&["test", "来赌·博吧", "--content-type", "nickname"]).expect(0).json();
     assert_eq!((&tested["allowed"], &tested["contentType"]), (&json!(false), &json!("nickname")));
     assert!(run(&["stats"]).expect(0).json()["total"].as_i64().unwrap() > 40);

@@ -99,6 +99,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
             "POST /admin/sensitive-words/test/nickname",
             "POST /admin/sensitive-words/test/signature",
             "POST /admin/sensitive-words/test/question",
+            "POST /admin/sensitive-words/test/answer",
             "GET /admin/violations/list",
             "GET /admin/violations/user/{userId}/stats",
             "GET /admin/violations/stats/types",

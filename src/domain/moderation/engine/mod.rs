@@ -47,6 +47,7 @@ mod property_tests;
 
 pub use contact::{ContactKind, contacts, is_assigned_nickname};
 pub use lexicon::normalise;
+pub use rules::is_malformed_rule;
 pub use search::Engine;
 pub use span_cover::mask;
 pub use types::{ContentType, ContentTypes, Match, MatchWay, Severity, Word};

@@ -17,6 +17,8 @@ use super::{
 const REACH: usize = 20;
 /// Signs of rules.
 const SIGNS: [char; 4] = ['&', '~', '{', '}'];
+/// Wide signs of rules, and the wildcard of other programs. They mean nothing here.
+const FOREIGN_SIGNS: [char; 4] = ['＆', '｛', '｝', '*'];
 /// Maximum number of parts.
 const MAX_PARTS: usize = 4;
 
@@ -132,6 +134,15 @@ impl Rule {
     }
 }
 
+/// Returns true if a word looks like a rule but has no valid form: it would be a plain word that no text contains. A sign
+/// between single letters stays a plain word if it is `*`, as in censored words.
+pub fn is_malformed_rule(text: &str) -> bool {
+    let is_plain = |part: &str| letter_count(part) < 2;
+    let has_signs = text.contains(SIGNS)
+        || FOREIGN_SIGNS.iter().any(|&sign| text.contains(sign) && (sign != '*' || !text.split(sign).any(is_plain)));
+    has_signs && has_han(text) && (text.contains(FOREIGN_SIGNS) || parse(text).is_none())
+}
+
 /// Returns the parts of a rule; `None` for a plain word.
 fn parse(text: &str) -> Option<(Vec<String>, Relation)> {
     let (parts, relation) = if let Some((first, rest)) = text.split_once('{') {
@@ -144,12 +155,18 @@ fn parse(text: &str) -> Option<(Vec<String>, Relation)> {
         (text.split('&').collect::<Vec<_>>(), Relation::Together)
     };
     let parts: Vec<String> = parts.iter().map(|part| part.trim().to_owned()).collect();
-    let letters = |part: &String| normalise(part).chars().filter(|letter| letter.is_alphanumeric()).count();
-    let is_han = |part: &String| part.chars().any(|letter| letter >= '\u{3400}');
     let is_rule = (2..=MAX_PARTS).contains(&parts.len())
-        && parts.iter().all(|part| letters(part) > 1 && !part.contains(SIGNS))
-        && parts.iter().any(is_han);
+        && parts.iter().all(|part| letter_count(part) > 1 && !part.contains(SIGNS))
+        && parts.iter().any(|part| has_han(part));
     is_rule.then_some((parts, relation))
+}
+
+fn letter_count(part: &str) -> usize {
+    normalise(part).chars().filter(|letter| letter.is_alphanumeric()).count()
+}
+
+fn has_han(text: &str) -> bool {
+    text.chars().any(|letter| ('\u{3400}'..'\u{FE00}').contains(&letter) || letter >= '\u{20000}')
 }
 
 #[cfg(test)]
@@ -195,6 +212,30 @@ mod tests {
             assert!(parse(word).is_none(), "{word}");
         }
         assert_eq!(found("q&a", "our Q&A page"), ["Q&A"]);
+    }
+
+    #[test]
+    fn distinguishes_malformed_rules_from_plain_words() {
+        for word in [
+            "甲甲~",
+            "&日结",
+            "裸贷&qq~反对",
+            "兼职&日结&加群&刷单&返利",
+            "赌&博",
+            "办理{0}证件",
+            "办理{99}证",
+            "办理{21}证件",
+            "办理{2}证件{2}书",
+            "借钱*马上",
+            "兼职＆日结",
+            "赌博{x}网站",
+        ] {
+            assert!(is_malformed_rule(word), "{word}");
+        }
+        for word in ["at&t", "R&D", "a~b", "c{1}d", "赌*博", "法*功", "兼职&日结", "赌博~反对", "代开{4}发票", "加我～"]
+        {
+            assert!(!is_malformed_rule(word), "{word}");
+        }
     }
 
     #[test]

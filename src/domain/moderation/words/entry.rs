@@ -1,7 +1,7 @@
 //! The rules for an entry of the word list.
 
 use crate::{
-    domain::moderation::engine::{ContentTypes, Severity, Word, normalise},
+    domain::moderation::engine::{ContentTypes, Severity, Word, is_malformed_rule, normalise},
     error::{Fault, FieldCode},
     store::Row,
 };
@@ -57,11 +57,52 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, Fault> {
 }
 
 /// Validates the text of a word: one line, at most `max_length` characters, with letters or digits. A single letter or
-/// digit needs `force`.
+/// digit needs `force`. A rule needs a valid form.
 ///
 /// # Errors
 /// The fault of the text.
 pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
+    if count_letters(text, max_length)? == 1 && !force {
+        return Err(Fault::new(
+            FieldCode::TooShort,
+            (
+                "must have at least two letters or digits; a single one would reject nearly every text",
+                "至少须有两个字母或数字，单个字会拦截几乎所有文本",
+            ),
+        ));
+    }
+    if is_malformed_rule(text) {
+        return Err(Fault::new(
+            FieldCode::InvalidFormat,
+            (
+                "is no valid rule: write A&B (two to four parts), A~B (A without B) or A{n}B (n from 1 to 20), each \
+                 part with two letters or more; `*` is no wildcard",
+                "不是有效的规则：须写作 A&B（二至四部分）、A~B（有 A 无 B）或 A{n}B（n 为 1 至 20），每部分至少两个字；`*` 不是通配符",
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Validates an allowed phrase: like a word, but never a single letter, and no rule.
+///
+/// # Errors
+/// The fault of the text.
+pub fn check_phrase(text: &str, max_length: usize) -> Result<(), Fault> {
+    if count_letters(text, max_length)? == 1 {
+        return Err(Fault::new(
+            FieldCode::TooShort,
+            (
+                "must have at least two letters or digits; a single one is part of nearly every listed word",
+                "至少须有两个字母或数字，单个字见于几乎所有词",
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Counts the letters and digits of a text of one line.
+fn count_letters(text: &str, max_length: usize) -> Result<usize, Fault> {
     if text.chars().count() > max_length {
         return Err(Fault::new(
             FieldCode::TooLong,
@@ -73,13 +114,6 @@ pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
     }
     match normalise(text).chars().filter(|character| !character.is_whitespace()).count() {
         0 => Err(Fault::new(FieldCode::InvalidFormat, ("must contain a letter or a digit", "须包含字母或数字"))),
-        1 if !force => Err(Fault::new(
-            FieldCode::TooShort,
-            (
-                "must have at least two letters or digits; a single one would reject nearly every text",
-                "至少须有两个字母或数字，单个字会拦截几乎所有文本",
-            ),
-        )),
-        _ => Ok(()),
+        count => Ok(count),
     }
 }

@@ -10,7 +10,7 @@ mod changes;
 mod rows;
 
 pub use changes::{Changes, WordChange, changes_since_in, state_in, version_in};
-pub use entry::{UNTYPED, check, parse_tags};
+pub use entry::{UNTYPED, check, check_phrase, parse_tags};
 pub use file::{CSV_HEADER, ImportOptions, SkippedLine, csv_field, parse, to_csv_line};
 pub use rows::{
     KindCount, WordEntry, WordListStatistics, WordQuery, add_in, add_many_in, all_in, allow_in, allowed_in, are_seeded,

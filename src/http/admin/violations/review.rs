@@ -10,10 +10,10 @@ use crate::{
     domain::moderation::{
         acquittals,
         engine::{ContentType, MatchWay},
-        reviews::{self, BulkDecision, Review, ReviewDecision, ReviewOutcome, ReviewState},
+        reviews::{self, BulkDecision, Review, ReviewDecision, ReviewFault, ReviewOutcome, ReviewState},
         word_list,
     },
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
         numbered_page::NumberedPage,
@@ -147,7 +147,8 @@ pub struct ReviewResult {
     /// The new state; null if nothing changed.
     #[schema(value_type = Option<ReviewState>)]
     state: Option<&'static str>,
-    /// `not_found`, or `already_exists` for a text that somebody decided about before.
+    /// `not_found`; `already_exists` for a text that somebody decided about before; `already_undone` without a decision to
+    /// undo; `too_late` to undo one.
     #[schema(example = json!(null))]
     error: Option<&'static str>,
 }
@@ -157,7 +158,7 @@ impl From<ReviewOutcome> for ReviewResult {
         Self {
             id: outcome.id.to_string(),
             state: outcome.result.ok().map(ReviewState::name),
-            error: outcome.result.err().map(Code::name),
+            error: outcome.result.err().map(ReviewFault::name),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     domain::moderation::{
         self,
         adviser::{self, WordAdvice},
-        engine::{ContentType, ContentTypes, Severity, Word},
+        engine::{ContentType, ContentTypes, Match, Severity, Word},
         status,
         word_list::{self, WordChoice},
         words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
@@ -24,7 +24,7 @@ use crate::{
             request::{ConsoleRequest, message_of, ok, page, rows},
             views::{
                 lists::Listing,
-                pages::moderation::{self as view, ImportPreview, Tested, WordRow, WordWarning, Words},
+                pages::moderation::{self as view, ImportPreview, Tested, TestedMatch, WordRow, WordWarning, Words},
                 texts::Text,
             },
         },
@@ -86,6 +86,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
         content_types: Vec::new(),
         word_error: None,
         test_text: String::new(),
+        test_type: ContentType::Question.name().to_owned(),
         tested: None,
         import_lines: String::new(),
         skip_warned: true,
@@ -120,17 +121,21 @@ fn longest_word(app: &App) -> usize {
 
 pub async fn test(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let text = console.form.get("text").to_owned();
+    let content_type = ContentType::from_name(console.form.get("contentType")).unwrap_or(ContentType::Question);
     let tested = text.clone();
     let ruling = console
         .context
-        .blocking(move |app| moderation::moderate_locally(&app.moderation, ContentType::Question, &tested))
+        .blocking(move |app| moderation::moderate_locally(&app.moderation, content_type, &tested))
         .await?;
     show_again(&console, StatusCode::OK, |shown| {
         shown.test_text = text;
+        content_type.name().clone_into(&mut shown.test_type);
+        let matched =
+            |found: Match| TestedMatch { word: found.word, kind: found.kind, way: found.way.name(), part: found.text };
         shown.tested = Some(Tested {
-            allowed: ruling.allowed,
+            action: ruling.action(),
             masked_text: ruling.masked_text,
-            matches: ruling.matches.into_iter().map(|found| (found.word, found.kind, found.text)).collect(),
+            matches: ruling.matches.into_iter().map(matched).collect(),
         });
     })
     .await

@@ -592,6 +592,8 @@ texts! {
     TextToTest: "待测文本", "Text";
     Allowed: "放行", "Allowed";
     Refused: "拒绝", "Refused";
+    ToReview: "待复核", "For review";
+    Masked: "遮盖", "Masked";
     ImportWords: "导入词表", "Import words";
     ImportLines: "词表的行", "Lines of the list";
     WordIsListed: "已在词表中", "is listed already";
@@ -919,7 +921,9 @@ codes! {
     "wrongly_refused": "误拒", "wrongly refused";
     "upheld": "认定违规", "upheld";
     "acquitted": "没有问题", "acquitted";
-    "not_found": "未找到，或已不能撤销", "not found, or too late to undo";
+    "not_found": "未找到", "not found";
+    "already_undone": "没有可撤销的决定", "no decision to undo";
+    "too_late": "已超过一天，不能撤销", "decided more than a day ago, too late to undo";
     "already_exists": "已有决定", "decided already";
     "watched": "逐条审核", "every text";
     "way_exact": "原样", "as listed";
@@ -1042,7 +1046,7 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
         | "TRADE_FINISHED" | "sent" | "confirmed" | "acquitted" => Tone::Good,
         "review" | "paid" | "warning" | "warn" | "old" | "behind" | "unverified" | "breaker_probing" | "unknown"
         | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
-        | "wrongly_refused" | "asked" | "not_found" | "already_exists" => Tone::Notice,
+        | "wrongly_refused" | "asked" | "not_found" | "already_exists" | "already_undone" | "too_late" => Tone::Notice,
         "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
         | "breaker_open" | "superseded" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => {
             Tone::Bad

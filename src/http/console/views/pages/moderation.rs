@@ -319,10 +319,21 @@ pub struct WordRow {
 /// The ruling about a tested text.
 #[derive(Clone, Debug)]
 pub struct Tested {
-    pub allowed: bool,
+    /// `allow`, `review`, `mask` or `block`.
+    pub action: &'static str,
     pub masked_text: String,
-    /// Listed word, type, and the part of the text.
-    pub matches: Vec<(String, String, String)>,
+    pub matches: Vec<TestedMatch>,
+}
+
+/// A listed word in a tested text.
+#[derive(Clone, Debug)]
+pub struct TestedMatch {
+    pub word: String,
+    pub kind: String,
+    /// The way in which the word was found.
+    pub way: &'static str,
+    /// The part of the text.
+    pub part: String,
 }
 
 /// The word list with its filters.
@@ -348,6 +359,7 @@ pub struct Words {
     pub content_types: Vec<String>,
     pub word_error: Option<String>,
     pub test_text: String,
+    pub test_type: String,
     pub tested: Option<Tested>,
     /// The typed lines of an import, and what they would change.
     pub import_lines: String,
@@ -453,18 +465,33 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
 }
 
 fn test_form(cx: &ViewContext, page: &Words) -> Markup {
+    let types =
+        ["nickname", "signature", "question", "answer"].map(|kind| (kind, texts::code(cx.language, kind).to_owned()));
+    let types = types.to_vec();
     html! {
         (forms::post(cx, &href("moderation/words/test"), &html! {
             (field(cx, &Field::new("text", Text::TextToTest, Control::Area, &page.test_text).id("test-text").required()))
+            (field(cx, &Field::new("contentType", Text::ContentType, Control::Select(types), &page.test_type).id("test-type")))
             button.button.primary type="submit" { (cx.t(Text::TestText)) }
         }))
         @if let Some(tested) = &page.tested {
             div.result role="status" {
-                p { (parts::badge(if tested.allowed { Tone::Good } else { Tone::Bad }, cx.t(if tested.allowed { Text::Allowed } else { Text::Refused }))) " " span.quoted { (tested.masked_text) } }
-                @if !tested.matches.is_empty() { ul { @for (word, kind, part) in &tested.matches { li { mark { (part) } " → " (word) " · " (texts::code(cx.language, kind)) } } } }
+                p { (action_badge(cx, tested.action)) " " span.quoted { (tested.masked_text) } }
+                @if !tested.matches.is_empty() { ul { @for found in &tested.matches { li { mark { (found.part) } " → " (found.word) " · " (texts::code(cx.language, &found.kind)) " · " (texts::code(cx.language, &format!("way_{}", found.way))) } } } }
             }
         }
     }
+}
+
+/// Returns the badge of the treatment of a text.
+fn action_badge(cx: &ViewContext, action: &str) -> Markup {
+    let (tone, text) = match action {
+        "allow" => (Tone::Good, Text::Allowed),
+        "review" => (Tone::Notice, Text::ToReview),
+        "mask" => (Tone::Notice, Text::Masked),
+        _ => (Tone::Bad, Text::Refused),
+    };
+    parts::badge(tone, cx.t(text))
 }
 
 /// Returns the name of a severity.

@@ -961,10 +961,16 @@ pub fn words() -> Words {
         content_types: vec!["nickname".into()],
         word_error: Some("A word has at least two characters.".into()),
         test_text: "加 薇 信 聊".into(),
+        test_type: "question".into(),
         tested: Some(Tested {
-            allowed: false,
+            action: "block",
             masked_text: "*****聊".into(),
-            matches: vec![("加微信".into(), "ads".into(), "加 薇 信".into())],
+            matches: vec![TestedMatch {
+                word: "加微信".into(),
+                kind: "ads".into(),
+                way: "sound",
+                part: "加 薇 信".into(),
+            }],
         }),
         import_lines: "代练,ads\n一".into(),
         skip_warned: true,
