@@ -1129,7 +1129,7 @@ fn operations() -> Vec<Endpoint> {
             .summary("Returns 200 while the service can write to its database."),
         get("/openapi.json", Public, system::api_document(endpoints))
             .named("getApiDocument")
-            .notes("The document of apps leaves out the endpoints of administrators and payment providers.")
+            .notes("The document of apps leaves out what only staff and payment providers call.")
             .summary("Returns this document, or the one of apps."),
         get("/", Public, system::docs_entry).named("documentationEntry").summary("Redirects to the documentation."),
         get("/docs", Public, system::docs_entry).named("documentation").summary("Redirects to the documentation."),

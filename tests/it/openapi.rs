@@ -376,7 +376,7 @@ fn endpoints_that_are_alike_for_everyone_ignore_tokens() {
 fn the_document_is_small_and_shows_one_media_type_a_body() {
     let (server, document) = document();
     let bytes = server.get("/openapi.json").send().bytes.len();
-    assert!(bytes < 11 << 17, "{bytes} bytes");
+    assert!(bytes < 7 << 17, "{bytes} bytes");
     let for_apps = server.get("/openapi.json?for=app").send().bytes.len();
     assert!(for_apps < bytes * 2 / 3, "{for_apps} of {bytes} bytes");
     for operation in &document.operations {

@@ -27,8 +27,10 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     let components = components(endpoints);
     let areas = Area::ALL.into_iter().filter(|area| endpoints.iter().any(|endpoint| endpoint.area == *area));
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut problems = Map::new();
     for endpoint in endpoints {
-        let operation = operation(endpoint, endpoints, &config.limits, &components);
+        let mut operation = operation(endpoint, endpoints, &config.limits, &components);
+        share_problems(&mut operation["responses"], &mut problems);
         paths.entry(endpoint.path).or_default().insert(endpoint.method.as_str().to_lowercase(), operation);
     }
     let server = config.server.public_url.as_deref().unwrap_or("/");
@@ -45,6 +47,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
         "paths": paths,
         "components": {
             "schemas": components,
+            "responses": problems,
             "examples": object(&mut response_codes().map(|code| (code.name().to_owned(), problem_example(code)))),
             "headers": object(&mut Header::ALL.into_iter().map(|header| (header.name.to_owned(), header.component()))),
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
@@ -231,6 +234,30 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
         responses.insert(status.as_str().to_owned(), response);
     }
     Value::Object(responses)
+}
+
+/// Replaces problems by references to shared responses, because most operations have the same: they would be two thirds
+/// of the document.
+fn share_problems(responses: &mut Value, shared: &mut Map<String, Value>) {
+    for (status, response) in responses.as_object_mut().into_iter().flatten() {
+        let examples = response.pointer("/content/application~1problem+json/examples").and_then(Value::as_object);
+        let (Some(codes), Some(headers)) = (examples, response["headers"].as_object()) else { continue };
+        // Responses of one name are equal: the other headers follow from the status.
+        let is_distinctive = |name: &&String| {
+            ![Header::REQUEST_ID, Header::RETRY_AFTER, Header::WWW_AUTHENTICATE]
+                .iter()
+                .any(|header| header.name == name.as_str())
+        };
+        let parts: Vec<&str> = [status]
+            .into_iter()
+            .chain(codes.keys())
+            .chain(headers.keys().filter(is_distinctive))
+            .map(String::as_str)
+            .collect();
+        let name = parts.join("-");
+        let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+        shared.insert(name, std::mem::replace(response, reference));
+    }
 }
 
 /// Returns the headers of a response: its own and those that follow from status and endpoint.

@@ -50,10 +50,20 @@ impl Document {
     }
 
     fn new(value: Value, key: &str) -> Self {
+        let shared = &value["components"]["responses"];
+        // Tests see each response in place.
+        let resolved = |mut operation: Value| {
+            for response in operation["responses"].as_object_mut().unwrap().values_mut() {
+                if let Some(path) = response["$ref"].as_str() {
+                    *response = shared[path.strip_prefix("#/components/responses/").unwrap()].clone();
+                }
+            }
+            operation
+        };
         let paths = value["paths"].as_object().unwrap();
         let of_path = |(path, methods): (&String, &Value)| -> Vec<Operation> {
             let methods = methods.as_object().unwrap().clone();
-            methods.into_iter().map(|(method, value)| Operation::new(&method, path, value, key)).collect()
+            methods.into_iter().map(|(method, value)| Operation::new(&method, path, resolved(value), key)).collect()
         };
         let mut operations: Vec<_> = paths.iter().flat_map(of_path).collect();
         // Operations that end the session come last.
