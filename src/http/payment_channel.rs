@@ -172,7 +172,7 @@ pub async fn receive(context: RequestContext, params: ChannelCallbackParams) -> 
         return if answers_in_words {
             Ok(ChannelReply::Word(CallbackReply::Fail))
         } else {
-            refused(&channel, Code::Overloaded)
+            refused(&channel, Code::Overloaded.into())
         };
     };
     let order_no = result.order_no.as_deref().filter(|_| result.is_acknowledged());
@@ -181,14 +181,20 @@ pub async fn receive(context: RequestContext, params: ChannelCallbackParams) -> 
     match result.is_acknowledged() {
         _ if answers_in_words => Ok(ChannelReply::Word(result.word())),
         true => Ok(ChannelReply::Done),
-        false if result.is_genuine => refused(&channel, Code::Internal),
-        false => refused(&channel, Code::Unauthenticated),
+        false if result.is_genuine => refused(&channel, Code::Internal.into()),
+        false => {
+            let detail = (
+                "The signature is not valid. Compare the signing keys in the settings with the provider's.",
+                "签名无效，请核对配置中的签名密钥与支付渠道后台是否一致。",
+            );
+            refused(&channel, Error::new(Code::Unauthenticated).detail(detail))
+        }
     }
 }
 
 /// Returns the reply after which the provider sends the callback again.
-fn refused(channel: &str, code: Code) -> Result<ChannelReply> {
-    if channel == wechat::PROVIDER { Ok(ChannelReply::Failed(status(code))) } else { Err(code.into()) }
+fn refused(channel: &str, error: Error) -> Result<ChannelReply> {
+    if channel == wechat::PROVIDER { Ok(ChannelReply::Failed(status(error.code))) } else { Err(error) }
 }
 
 /// Processes the callback once; `None` if the disk takes too long.
