@@ -18,6 +18,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("ᎠᎡᎢᎥᎩᎪᎫᎬᎳᎷᎻᏀᏃᏙᏚᏞᏟᏢᏦᏴ", "drtiyajewmhgzvslcpkb"),
     // Coptic.
     ("ⲁⲃⲉⲓⲕⲙⲛⲟⲣⲥⲧⲩⲭ", "abeikmnopctyx"),
+    // Currency signs.
+    ("¢₵", "cc"),
     // Armenian.
     ("օսոհցզյլՏՍՕԼ", "ounhgqjlsuol"),
     // Latin letters with strokes and hooks, and phonetic letters.

@@ -3,7 +3,11 @@
 //! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides: a word boundary
 //! inside the match exempts it. Knows words of one to four characters; it is no segmenter for prose.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::LazyLock,
+};
 
 use super::folding::folded_letter;
 
@@ -13,6 +17,7 @@ const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
     加微信 扫码 手机号 短信 截图 点赞 评论 私信 群主 群聊 好友 客服 快递 外卖 博客 博主 \
     卦象 乾卦 坤卦 本卦 变卦 互卦 卦辞 爻辞 六爻 动爻 起卦 占卜 占卦 卜卦 问卦 解卦 算卦 周易 易经 吉凶 大吉 \
+    见人就 见人都 见人便 逢人就 \
     宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
 
 /// Maximum length of a word.
@@ -29,7 +34,26 @@ const MEDIUM_FREQUENCY: u8 = 16;
 /// Words with their frequency classes: twice the binary logarithm of their count.
 pub(super) struct Dictionary {
     /// The frequency class by the key of the word.
-    classes: HashMap<u64, u8>,
+    classes: HashMap<u64, u8, BuildHasherDefault<KeyHasher>>,
+}
+
+/// A fast hash of keys. The table is fixed, so nobody can fill it with colliding keys.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        let mixed = (self.0 ^ key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = (mixed ^ (mixed >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
 }
 
 /// Returns the dictionary of the process.
@@ -144,7 +168,7 @@ impl Dictionary {
     }
 
     fn read() -> Self {
-        let mut dictionary = Self { classes: HashMap::new() };
+        let mut dictionary = Self { classes: HashMap::default() };
         WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| dictionary.read_line(line));
         for word in SUPPLEMENT.split_whitespace() {
             let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();

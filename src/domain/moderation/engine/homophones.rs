@@ -11,6 +11,8 @@ use super::{
 
 /// Length in letters of clauses of classical verse.
 const VERSE_LENGTHS: [usize; 2] = [5, 7];
+/// The frequency class from which a character is a word of every text, such as 见 or 人: 32 000 occurrences.
+const COMMON_LETTER: u8 = 30;
 
 /// The likeness of letters that sound like a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,11 +59,19 @@ impl Candidate<'_> {
         {
             return None;
         }
-        let is_doubtful = likeness == Likeness::Similar
-            || self.is_counted(alignment)
-            || self.is_mirrored(alignment)
-            || self.is_in_verse(alignment);
+        let is_mirrored = self.is_mirrored(alignment);
+        if is_mirrored && self.are_common_letters(alignment) {
+            return None;
+        }
+        let is_doubtful =
+            likeness == Likeness::Similar || self.is_counted(alignment) || is_mirrored || self.is_in_verse(alignment);
         Some(if is_doubtful { MatchWay::Fuzzy } else { MatchWay::Sound })
+    }
+
+    /// Returns true if each character is a word of every text by itself, as in 人见人爱.
+    fn are_common_letters(&self, alignment: &Alignment) -> bool {
+        let shown = &self.page.letters[alignment.first..=alignment.last];
+        shown.iter().all(|letter| dictionary().class(&[letter.value]).is_some_and(|class| class >= COMMON_LETTER))
     }
 
     /// Returns true if words of the text explain the replaced letters.

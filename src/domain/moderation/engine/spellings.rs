@@ -24,6 +24,8 @@ const MIN_INITIAL_LENGTH: usize = 3;
 /// Units after a number.
 const UNITS: &str = "级个人位名次字年月日号天时点分秒岁米斤里层楼页章集期届条件张本份只台套款种元块万亿千百";
 const NUMERALS: [char; 10] = ['零', '一', '二', '三', '四', '五', '六', '七', '八', '九'];
+/// The numerals of cheques.
+const CAPITALS: [char; 10] = ['零', '壹', '贰', '叁', '肆', '伍', '陆', '柒', '捌', '玖'];
 
 /// Second readings of common characters.
 const SECOND_READINGS: &[(char, &str)] = &[
@@ -153,6 +155,8 @@ const ENGLISH: &[&str] = &[
 pub(super) enum Spelling {
     /// Digits for numerals.
     Digits,
+    /// Numerals of cheques for numerals: 陆合彩.
+    Capitals,
     /// The characters in the bit set romanised.
     Romanised(u8),
     /// The same, and the character at this place by its second reading.
@@ -178,7 +182,7 @@ impl Spelling {
         match self {
             // A digit before a unit usually counts: 3级.
             Self::Digits if word.len() == 2 && UNITS.contains(word[1]) => MatchWay::Fuzzy,
-            Self::Digits => MatchWay::Letters,
+            Self::Digits | Self::Capitals => MatchWay::Letters,
             Self::Romanised(_) | Self::SecondReading { .. } => MatchWay::Sound,
             Self::Initial(_) => MatchWay::Initial,
             Self::Backwards => MatchWay::Reversed,
@@ -190,6 +194,7 @@ impl Spelling {
         let unspaced = |letters: Vec<char>| Spelled { letters, spacing: None };
         match self {
             Self::Digits => unspaced(word.iter().map(|&letter| digit_of(letter).unwrap_or(letter)).collect()),
+            Self::Capitals => unspaced(word.iter().map(|&letter| capital_of(letter).unwrap_or(letter)).collect()),
             Self::Romanised(set) => romanised(word, set, None),
             Self::SecondReading { romanised: set, place } => {
                 let place = usize::from(place);
@@ -211,6 +216,11 @@ impl Spelling {
         let letters = self.of(word).letters;
         match self {
             Self::Digits => letters == word || letters.iter().all(char::is_ascii_digit),
+            Self::Capitals => {
+                letters == word
+                    || dictionary().contains(&letters)
+                    || letters.iter().all(|letter| CAPITALS.contains(letter))
+            }
             Self::Backwards => {
                 let is_han = letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic);
                 letters == word || !is_han || dictionary().contains(&letters)
@@ -235,7 +245,8 @@ pub(super) fn spellings(word: &[char], by_sound: bool) -> impl Iterator<Item = S
     let initials = (0..count).filter(move |_| usize::from(count) >= MIN_INITIAL_LENGTH).map(Spelling::Initial);
     let digits = word.iter().any(|&letter| digit_of(letter).is_some()).then_some(Spelling::Digits);
     let backwards = is_spoken.then_some(Spelling::Backwards);
-    let all = digits.into_iter().chain(romanised).chain(second).chain(initials).chain(backwards);
+    let capitals = digits.is_some().then_some(Spelling::Capitals);
+    let all = digits.into_iter().chain(capitals).chain(romanised).chain(second).chain(initials).chain(backwards);
     all.filter(|spelling| !spelling.is_innocent(word))
 }
 
@@ -247,6 +258,10 @@ pub(super) fn numeral(digit: u32) -> char {
 fn digit_of(letter: char) -> Option<char> {
     let digit = NUMERALS.iter().position(|&numeral| numeral == letter)?;
     char::from_digit(digit as u32, 10)
+}
+
+fn capital_of(letter: char) -> Option<char> {
+    NUMERALS.iter().position(|&numeral| numeral == letter).map(|digit| CAPITALS[digit])
 }
 
 fn second_reading(letter: char) -> Option<&'static str> {

@@ -8,10 +8,13 @@ const SAYINGS: &[&[u8]] =
 /// Units after a number.
 const UNITS: &str = "元块万亿千百个人位名次字年月日号天时点分秒岁米斤克公里层楼页章集期届条件张本份只台套款种件%‰℃°";
 
+/// Signs between the parts of a date, and between years.
+const DATE_SIGNS: &str = "-./—–、~·|_→";
+
 /// Returns the number of groups at the start of the chain that form an innocent number; 0 if there is none.
 pub(super) fn length(chain: &[Group], atoms: &[Atom]) -> usize {
-    let rules: [fn(&[Group]) -> usize; 10] =
-        [compact_date, clock, score, date, years, thousands, version, decimal, dimensions, hexagrams];
+    let rules: [fn(&[Group]) -> usize; 11] =
+        [compact_date, clock, score, date, years, standard, thousands, version, decimal, dimensions, hexagrams];
     let titles = line_titles(chain, atoms);
     rules.iter().map(|rule| rule(chain)).chain([titles]).max().unwrap_or(0)
 }
@@ -26,7 +29,32 @@ pub(super) fn is_pattern(digits: &[u8]) -> bool {
     let zeros = digits.iter().rev().take_while(|&&digit| digit == 0).count();
     let steps =
         |step: i16| digits.windows(2).all(|pair| (i16::from(pair[0]) + step).rem_euclid(10) == i16::from(pair[1]));
-    most + 1 >= digits.len() || zeros >= 5 || steps(1) || steps(-1) || is_doubled(digits) || is_saying(digits)
+    most + 1 >= digits.len()
+        || zeros >= 5
+        || steps(1)
+        || steps(-1)
+        || is_doubled(digits)
+        || is_square(digits)
+        || is_saying(digits)
+}
+
+/// Returns true for 492357816: all digits from 1 to 9, as in the Luoshu.
+fn is_square(digits: &[u8]) -> bool {
+    digits.len() == 9 && (1..=9).all(|digit| digits.contains(&digit))
+}
+
+/// Returns true if the groups are the numbers from 1 to their count in any order, as in the Hetu: 1 6 2 7 3 8 4 9 5 10.
+pub(super) fn is_arrangement(chain: &[Group]) -> bool {
+    let is_in = |value: usize| chain.iter().any(|group| group.value().is_some_and(|other| other as usize == value));
+    (5..=12).contains(&chain.len()) && (1..=chain.len()).all(is_in)
+}
+
+/// Returns true for 146·258·369: rows of three digits, as in tables and squares.
+pub(super) fn are_rows(groups: &[Group]) -> bool {
+    let is_row = |(index, group): (usize, &Group)| {
+        group.digits.len() == 3 && (index == 0 || matches!(group.gap.as_str(), " " | "·" | "/" | "|"))
+    };
+    groups.len() == 3 && groups.iter().enumerate().all(is_row)
 }
 
 pub(super) fn is_saying(digits: &[u8]) -> bool {
@@ -105,18 +133,25 @@ fn score(chain: &[Group]) -> usize {
 
 /// 1990-5-17, 2026.01.01 08:00 and 5.17-6.18.
 fn date(chain: &[Group]) -> usize {
-    let signs = "-./—–、~";
     let (Some(first), Some(second)) = (chain.first(), chain.get(1)) else { return 0 };
-    if is_year(first) && is_within(second, 12) && joins(&second.gap, signs) {
-        let day = chain.get(2).filter(|day| is_within(day, 31) && joins(&day.gap, signs));
+    if is_year(first) && is_within(second, 12) && joins(&second.gap, DATE_SIGNS) {
+        let day = chain.get(2).filter(|day| is_within(day, 31) && joins(&day.gap, DATE_SIGNS));
         let length = if day.is_some() { 3 } else { 2 };
         return length + chain.get(length).map_or(0, |_| clock(&chain[length..]).max(hours(&chain[length..])));
+    }
+    if is_year(first) && is_month_and_day(second) && joins(&second.gap, DATE_SIGNS) {
+        return 2;
     }
     if is_within(first, 12) && is_within(second, 31) && joins(&second.gap, "-./") && !second.gap.trim().is_empty() {
         let year = chain.get(2).is_some_and(|year| is_year(year) && joins(&year.gap, "-./"));
         return 2 + usize::from(year);
     }
     0
+}
+
+/// The 0517 of 1990 0517.
+fn is_month_and_day(group: &Group) -> bool {
+    matches!(group.digits[..], [a, b, c, d] if (1..=12).contains(&(a * 10 + b)) && (1..=31).contains(&(c * 10 + d)))
 }
 
 /// The hour and minute after a date with spaces.
@@ -130,8 +165,16 @@ fn hours(chain: &[Group]) -> usize {
 
 /// 2005-2008, and lists of years.
 fn years(chain: &[Group]) -> usize {
-    let later = chain.iter().skip(1).take_while(|group| is_year(group) && joins(&group.gap, "-~—–/、,")).count();
+    let later = chain.iter().skip(1).take_while(|group| is_year(group) && joins(&group.gap, "-~—–/、,·|_→")).count();
     if later > 0 && chain.first().is_some_and(is_year) { 1 + later } else { 0 }
+}
+
+/// ISO 9001:2015.
+fn standard(chain: &[Group]) -> usize {
+    match chain {
+        [number, year, ..] if number.digits.len() <= 5 && year.gap == ":" && is_year(year) => 2,
+        _ => 0,
+    }
 }
 
 /// 1,000,000.50.

@@ -93,6 +93,9 @@ fn chains(atoms: &[Atom]) -> Vec<Vec<Group>> {
 
 /// Returns the number of groups that make a phone number.
 fn phone_groups(chain: &[Group]) -> Option<usize> {
+    if innocent_numbers::is_arrangement(chain) {
+        return None;
+    }
     let mut digits = Vec::new();
     for (index, group) in chain.iter().enumerate() {
         // A colon separates hours and minutes.
@@ -139,6 +142,7 @@ fn kind_of(groups: &[Group], atoms: &[Atom]) -> Option<ContactKind> {
         || (groups.len() >= SHORTEST && groups.iter().all(|group| group.digits.len() == 1));
     let is_contact = (SHORTEST..=LONGEST).contains(&digits.len())
         && (is_announced || is_disguised || is_alone(atoms, first, last))
+        && (is_announced || !(innocent_numbers::are_rows(groups) || innocent_numbers::is_arrangement(groups)))
         && !innocent_numbers::is_pattern(&digits)
         && !innocent_numbers::has_unit(atoms, last);
     is_contact.then_some(ContactKind::Number)
