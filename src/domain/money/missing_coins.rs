@@ -1,7 +1,7 @@
 //! Explains coins that a user misses after a payment or a purchase in an app store. The first cause that holds is the answer.
 
 use super::{
-    ledger::{self, Asset, EntryKind, LedgerEntry},
+    ledger::{self, Asset, CoinUses, EntryKind, LedgerEntry},
     payments::{
         Payments,
         order::Order,
@@ -18,10 +18,10 @@ use crate::{
     types::{PageRequest, Timestamp, UserId},
 };
 
-/// Orders and entries that are looked at, newest first.
+/// Orders and purchases that are looked at, newest first.
 const LOOKED_AT: u32 = 50;
-/// Uses that are shown.
-const SHOWN_USES: usize = 20;
+/// Uses that are shown, newest first. All of them count in the total.
+const SHOWN_USES: u32 = 20;
 
 /// The cause, in the order in which causes are checked.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub enum MissingCoins {
     OrderOpen(Box<Order>),
     /// The trade number belongs to an order of another user.
     OtherAccount(Box<Order>),
-    /// The coins arrived and were used. `total` counts all uses since.
+    /// The coins arrived and were used. `uses` are the newest ones, `total` is the sum of all since.
     Used {
         order: Box<Order>,
         credited_at: Timestamp,
@@ -84,22 +84,17 @@ pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Res
             return Ok(MissingCoins::OtherAccount(Box::new(order)));
         }
     }
-    let entries = ledger::entries(core, user, Asset::Coin, page)?.items;
-    let credited = found.iter().find_map(|order| order.credited_at.map(|at| (order, at)));
+    let coin_orders = found.iter().filter(|order| order.asset == Asset::Coin);
+    let credited = coin_orders.filter_map(|order| order.credited_at.map(|at| (order, at))).next();
     if let Some((order, credited_at)) = credited {
-        let is_use = |entry: &&LedgerEntry| {
-            entry.created_at >= credited_at && entry.delta < 0 && entry.kind != EntryKind::Refund
-        };
-        let uses: Vec<_> = entries.iter().filter(is_use).cloned().collect();
-        if !uses.is_empty() {
-            let total = uses.iter().map(|used| -used.delta).sum();
-            let order = Box::new(order.clone());
-            return Ok(MissingCoins::Used {
-                order,
-                credited_at,
-                uses: uses.into_iter().take(SHOWN_USES).collect(),
-                total,
-            });
+        let CoinUses { newest, total } = core.store.read(|tx| {
+            let credit = ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &order.credit_reference())?;
+            // Without its entry, the time of the credit alone decides.
+            let after = credit.map_or(0, |entry| entry.sequence);
+            ledger::uses_after_in(tx, user, Asset::Coin, (after, credited_at), SHOWN_USES)
+        })?;
+        if total > 0 {
+            return Ok(MissingCoins::Used { order: Box::new(order.clone()), credited_at, uses: newest, total });
         }
     }
     if let Some((purchase, at)) =

@@ -331,6 +331,35 @@ fn explains_missing_coins_in_the_order_of_causes() {
 }
 
 #[test]
+fn all_uses_since_a_credit_count_in_the_reply() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    let used: i64 = server.value("select -delta from ledger_entries where kind = 'consume'");
+    // 100 000 older rows than the page lists: uses, and credits between them.
+    server.edit(&format!(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
+         with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 100000) \
+         select {user}, 'coin', (select last_sequence from balances where user_id = {user} and asset = 'coin') + n, \
+         case when n % 2 = 1 then 10 else -10 end, 60, case when n % 2 = 1 then 'adjust' else 'consume' end, \
+         (select max(created_at) from ledger_entries) from numbers",
+        user = user.user_id
+    ));
+    let browser = Browser::new(&server, "alice", "support");
+    let page = format!("users/{}", user.user_id);
+    let begun = std::time::Instant::now();
+    let shown = browser.get(&page).header("accept-language", "en").send().expect(200).text();
+    let total = (50_000 * 10 + used).to_string();
+    let (thousands, rest) = total.split_at(total.len() - 3);
+    let spaced = format!("{thousands}\u{202f}{rest}");
+    assert!([&total, &spaced].iter().any(|total| shown.contains(total.as_str())), "{total} in {shown}");
+    println!("page of a user with 100 000 uses: {:?}", begun.elapsed());
+}
+
+#[test]
 fn with_an_admin_listener_the_console_is_nowhere_else() {
     let mut server = Setup::default().with("SERVER_ADMIN_LISTEN", "127.0.0.1:0").start();
     let line = server.wait_for_line("serves /admin on");

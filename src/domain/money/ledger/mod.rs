@@ -155,6 +155,14 @@ pub struct LedgerEntry {
     pub created_at: Timestamp,
 }
 
+/// The uses of an account after a credit.
+#[derive(Clone, Debug)]
+pub struct CoinUses {
+    pub newest: Vec<LedgerEntry>,
+    /// The sum of all uses, positive.
+    pub total: i64,
+}
+
 /// A user's account of one asset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerAccount {
@@ -291,6 +299,32 @@ pub fn added_after_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<i64> {
         (entry.user.0, entry.asset.name(), entry.sequence),
         |row| row.get(0),
     )
+}
+
+/// Returns the sum and the newest of the account's uses after a sequence and from a time on. Coins that a refund took back
+/// are no use.
+pub fn uses_after_in(
+    tx: &Read<'_>,
+    user: UserId,
+    asset: Asset,
+    (after, from): (i64, Timestamp),
+    limit: u32,
+) -> Result<CoinUses> {
+    let total = tx.one(
+        "select coalesce(-sum(delta), 0) from ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 \
+         and created_at >= ?4 and delta < 0 and kind not in ('refund', 'purchase_bonus_refund')",
+        (user.0, asset.name(), after, from.0),
+        |row| row.get(0),
+    )?;
+    let newest = tx.all(
+        select_entries!(
+            "where user_id = ?1 and asset = ?2 and sequence > ?3 and created_at >= ?4 and delta < 0 \
+             and kind not in ('refund', 'purchase_bonus_refund') order by sequence desc limit ?5"
+        ),
+        (user.0, asset.name(), after, from.0, limit),
+        entry_of,
+    )?;
+    Ok(CoinUses { newest, total })
 }
 
 /// Returns the balance.
