@@ -4,8 +4,10 @@ mod networks;
 mod sessions;
 mod totp;
 
+use std::io::Write as _;
+
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Common, cli_authority, confirm, name_missing, new_password, or_empty, parse_time, record_audit, row, table,
@@ -48,7 +50,7 @@ enum Action {
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
-        /// Generate a password and print it to standard error
+        /// Generate a password and print it to standard error, or in the result with --json
         #[arg(long, conflicts_with = "password_stdin")]
         generate: bool,
     },
@@ -61,7 +63,7 @@ enum Action {
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
-        /// Generate a password and print it to standard error
+        /// Generate a password and print it to standard error, or in the result with --json
         #[arg(long, conflicts_with = "password_stdin")]
         generate: bool,
     },
@@ -146,10 +148,11 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     let app = common.open_as(mode)?;
     match args.action {
         Action::Create { name, role, password_stdin, generate } => {
-            create(common, &app, &name, &new_password(password_stdin, generate)?, role_named(&role)?)
+            let password = new_password(password_stdin, generate)?;
+            create(common, &app, &name, (&password, generate), role_named(&role)?)
         }
         Action::Password { name, password_stdin, generate } => {
-            change_password(common, &app, &name, &new_password(password_stdin, generate)?)
+            change_password(common, &app, &name, (&new_password(password_stdin, generate)?, generate))
         }
         Action::Role { name, role } => change_role(common, &app, &name, role_named(&role)?),
         Action::List => list(common, &app),
@@ -174,12 +177,24 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     }
 }
 
-fn create(common: &Common, app: &App, name: &str, password: &str, role: Role) -> Result<()> {
+/// Shows a generated password: in the result with `--json`, else on standard error, so that the text is free of it.
+fn show_generated(common: &Common, result: &mut Value, (password, is_generated): (&str, bool)) {
+    if !is_generated {
+        return;
+    }
+    if common.json {
+        result["password"] = password.into();
+    } else {
+        drop(writeln!(std::io::stderr(), "Password: {password}"));
+    }
+}
+
+fn create(common: &Common, app: &App, name: &str, (password, is_generated): (&str, bool), role: Role) -> Result<()> {
     let admin = admins::create(&app.admins, name, password, role).map_err(name_taken(name))?;
     record_audit(app, "admin create", None, cli_authority(Some(admin.name.clone())))?;
-    common.output(&json!({ "name": admin.name, "role": role.name(), "createdAt": admin.created_at }), || {
-        format!("created `{}` with the role {}", admin.name, role.name())
-    })
+    let mut result = json!({ "name": admin.name, "role": role.name(), "createdAt": admin.created_at });
+    show_generated(common, &mut result, (password, is_generated));
+    common.output(&result, || format!("created `{}` with the role {}", admin.name, role.name()))
 }
 
 fn change_role(common: &Common, app: &App, name: &str, role: Role) -> Result<()> {
@@ -197,10 +212,12 @@ fn new_expiry(app: &App, text: &str) -> Result<Option<Timestamp>> {
     if text == "never" { Ok(None) } else { parse_time(app, "--expires", text).map(Some) }
 }
 
-fn change_password(common: &Common, app: &App, name: &str, password: &str) -> Result<()> {
+fn change_password(common: &Common, app: &App, name: &str, (password, is_generated): (&str, bool)) -> Result<()> {
     admins::change_password(&app.admins, name, password)?;
     record_audit(app, "admin password", None, cli_authority(Some(name.to_owned())))?;
-    common.output(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
+    let mut result = json!({ "name": name, "changed": true });
+    show_generated(common, &mut result, (password, is_generated));
+    common.output(&result, || format!("changed the password of `{name}`"))
 }
 
 fn list(common: &Common, app: &App) -> Result<()> {

@@ -70,17 +70,14 @@ pub fn first_line() -> Result<String> {
     Ok(line.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Takes a new password from the first line of standard input, generates one, or asks for it on a terminal. A generated
-/// one is printed to standard error.
+/// Takes a new password from the first line of standard input, generates one, or asks for it on a terminal.
 pub fn new_password(from_stdin: bool, is_generated: bool) -> Result<String> {
     let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).english_detail(detail));
     if from_stdin {
         return first_line();
     }
     if is_generated {
-        let password = random_text(GENERATED_LENGTH, UNAMBIGUOUS)?;
-        drop(writeln!(std::io::stderr(), "Password: {password}"));
-        return Ok(password);
+        return random_text(GENERATED_LENGTH, UNAMBIGUOUS);
     }
     if !std::io::stdin().is_terminal() {
         return refused("Use --password-stdin or --generate without a terminal.");

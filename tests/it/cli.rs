@@ -488,9 +488,20 @@ fn a_password_is_generated_on_request() {
     let directory = setup.directory().to_str().unwrap().to_owned();
     let output = run(&["admin", "create", "alice", "--generate", "--data-dir", &directory]);
     assert_code(&output, 0);
-    let password = stderr(&output).trim().strip_prefix("Password: ").unwrap().to_owned();
+    let printed = stderr(&output);
+    let password = printed.lines().find_map(|line| line.strip_prefix("Password: ")).unwrap();
     let login = json!({ "name": "alice", "password": password });
     setup.post("/admin/login").json(&login).send().expect(200);
+    let with_json: [&[&str]; 2] = [&["admin", "create", "bob"], &["admin", "password", "bob"]];
+    for command in with_json {
+        let arguments = [command, &["--generate", "--json", "--data-dir", &directory]].concat();
+        let output = run(&arguments);
+        assert_code(&output, 0);
+        let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert!(!stderr(&output).contains("Password"), "the password is shown once");
+        let login = json!({ "name": "bob", "password": result["password"] });
+        setup.post("/admin/login").json(&login).send().expect(200);
+    }
 }
 
 #[test]
