@@ -82,6 +82,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let is_private = server.address().ip().is_loopback() && !server.has_tls();
     let hosts = if is_private { private_hosts.clone() } else { AllowedHosts::any() };
     let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
+    let layer = layer.with_console(part == Part::Everything);
     let mut listeners = Vec::new();
     if let Some(address) = app.core.config.metrics.listen {
         let socket = bind(address).await?;
@@ -106,7 +107,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         // The certificate does not name loopback addresses, which nobody can eavesdrop on.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         let hosts = if acceptor.is_some() { AllowedHosts::any() } else { private_hosts };
-        let for_admins = layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts);
+        let for_admins = layer.for_listener(routes::router(&state, Part::AdminListener)?, hosts).with_console(true);
         let service = ListenerService::Api(for_admins.with_tls(acceptor.is_some()));
         // A limiter of its own, too: administrators need access above all when there are too many clients.
         let socket = bind(address).await?;

@@ -30,6 +30,7 @@ use crate::{
         allowed_hosts::AllowedHosts,
         body,
         client_ip::client_ip,
+        console,
         content_negotiation::COMPRESSED_ABOVE,
         cors::{self, Cors},
         cross_site,
@@ -55,6 +56,8 @@ pub struct RequestLayer {
     hosts: AllowedHosts,
     /// `Strict-Transport-Security`, on listeners with TLS.
     hsts: Option<HeaderValue>,
+    /// True on listeners with the console, whose errors are pages.
+    has_console: bool,
 }
 
 struct Shared {
@@ -67,12 +70,18 @@ struct Shared {
 impl RequestLayer {
     pub fn new(app: Arc<App>, router: axum::Router, hosts: AllowedHosts, metrics: Arc<RequestMetrics>) -> Result<Self> {
         let (ids, cors) = (RequestIds::new()?, Cors::new(&app.core.config));
-        Ok(Self { shared: Arc::new(Shared { app, cors, ids, metrics }), router, hosts, hsts: None })
+        Ok(Self { shared: Arc::new(Shared { app, cors, ids, metrics }), router, hosts, hsts: None, has_console: false })
     }
 
     /// Returns a layer with the same state for another listener.
     pub fn for_listener(&self, router: axum::Router, hosts: AllowedHosts) -> Self {
-        Self { shared: Arc::clone(&self.shared), router, hosts, hsts: None }
+        Self { shared: Arc::clone(&self.shared), router, hosts, hsts: None, has_console: false }
+    }
+
+    /// Returns the layer of a listener that serves the console or not.
+    pub fn with_console(mut self, has_console: bool) -> Self {
+        self.has_console = has_console;
+        self
     }
 
     /// Returns the layer of a listener that has TLS or not.
@@ -123,6 +132,9 @@ impl RequestLayer {
         is_from_allowed_page: bool,
     ) -> Response<Body> {
         if let Err(error) = self.admit(&request) {
+            if self.has_console && console::is_below(request.uri().path()) {
+                return console::refusal(&self.shared.app, &meta, request.headers(), &error);
+            }
             return problem(&error, &meta);
         }
         if !has_plain_framing(&request) {

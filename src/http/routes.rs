@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, response::Redirect, routing::on_service};
+use axum::{Router, body::Body, http::Request, response::Redirect, routing::on_service};
 
 use super::{
     admin::{
@@ -167,11 +167,23 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
         router = console::add_to(router, state)?;
     }
     if part == Part::AdminListener {
-        router = router.route("/", axum::routing::get(|| async { Redirect::to("/admin/console/") }));
+        for path in ["/", "/admin", "/admin/"] {
+            router = router.route(path, axum::routing::get(|| async { Redirect::to("/admin/console/") }));
+        }
     }
-    Ok(router
-        .fallback(|request| reject(UnknownEndpoint, request))
-        .method_not_allowed_fallback(|request| reject(MethodNotAllowed, request)))
+    let rejecting = |code| {
+        let console = (part != Part::EverythingButAdmin).then(|| Arc::clone(state));
+        move |request: Request<Body>| {
+            let console = console.clone().filter(|_| console::is_below(request.uri().path()));
+            async move {
+                match console {
+                    Some(state) => Ok(console::reject(state, code, request).await),
+                    None => reject(code, request).await,
+                }
+            }
+        }
+    };
+    Ok(router.fallback(rejecting(UnknownEndpoint)).method_not_allowed_fallback(rejecting(MethodNotAllowed)))
 }
 
 /// Returns the path of the operation that replaces another one.

@@ -42,12 +42,35 @@ check("an idle tab shows the end of its session, and typed text survives", async
     await page.waitForTimeout(5000);
     await page.evaluate(() => document.querySelector("#session-lost").hidden = true);
     await page.click(".balances ~ .actions .act button[type=submit]");
-    await page.waitForURL(/sign-in/);
+    await page.waitForSelector(".sign-in");
     await signIn(page, short);
-    await page.waitForLoadState();
-    await page.goto(`${CONSOLE}users/2`);
+    await page.waitForURL(/users\/2$/);
+    assert.equal(await page.inputValue("#grant-reason"), "typed before the session ended");
+    // Also when the browser has lost the cookie.
+    await tab.clearCookies();
+    await page.click(".balances ~ .actions .act button[type=submit]");
+    await page.waitForSelector(".sign-in");
+    await signIn(page, short);
+    await page.waitForURL(/users\/2$/);
     assert.equal(await page.inputValue("#grant-reason"), "typed before the session ended");
     await tab.close();
+    // Without JavaScript the form is shown again.
+    const plain = await openContext(browser, short, { javaScriptEnabled: false });
+    const bare = await plain.newPage();
+    await bare.goto(`${CONSOLE}sign-in`);
+    await signIn(bare, short);
+    await bare.goto(`${CONSOLE}users/2`);
+    await plain.clearCookies();
+    await bare.click(".balances ~ .actions .act summary");
+    await bare.fill("#grant-amount", "41");
+    await bare.fill("#grant-reason", "typed without JavaScript");
+    await bare.click(".balances ~ .actions .act button[type=submit]");
+    await bare.waitForSelector(".sign-in");
+    await signIn(bare, short);
+    assert.equal(await bare.inputValue("input[name=amount]"), "41");
+    await bare.click(".sign-in button.primary");
+    assert.ok(await bare.isVisible(".flash.good"), "the form is sent");
+    await plain.close();
   } finally {
     await short.stop();
   }

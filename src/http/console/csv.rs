@@ -89,8 +89,7 @@ pub async fn send<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList
     let page = list.page.clone();
     match begin(Arc::clone(&console), list).await {
         Err(error) if error.code == Code::InvalidParameters => {
-            let query = console.address.split_once('?').map_or_else(String::new, |(_, query)| format!("?{query}"));
-            console.rejected(&format!("{page}{query}"), &error)
+            console.rejected(&format!("{page}{}", console.query.as_query()), &error)
         }
         sent => sent,
     }

@@ -13,4 +13,6 @@ mod service;
 mod session;
 pub mod views;
 
-pub use routes::add_to;
+pub use request::refusal;
+pub use routes::{add_to, reject};
+pub use views::context::is_below;

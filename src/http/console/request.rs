@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
 use maud::Markup;
 
@@ -19,6 +19,7 @@ use super::{
     },
 };
 use crate::{
+    app::App,
     domain::{
         messaging::feedback,
         moderation::reviews,
@@ -33,7 +34,7 @@ use crate::{
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
-    http::{reply, request_context::RequestContext},
+    http::{reply, request_context::RequestContext, request_meta::RequestMeta},
     store::Read,
     types::{Locale, PageRequest, Paginated, Secret, TimeInput, Timestamp, UserId, clean, time_range},
 };
@@ -62,6 +63,19 @@ impl FormFields {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.trim())
     }
 
+    /// Returns the fields as the query of an address, with its question mark, or an empty text without fields.
+    pub fn as_query(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        format!("?{}", url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish())
+    }
+
+    /// Returns all fields in their order.
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// Returns the value of a field that is not empty.
     pub fn find(&self, name: &str) -> Option<&str> {
         Some(self.get(name)).filter(|value| !value.is_empty())
@@ -88,11 +102,7 @@ impl ConsoleRequest {
     }
 
     pub fn language(&self) -> Language {
-        match session::cookie(&self.context.headers, "language") {
-            Some(tag) => Language::of(tag),
-            None if self.context.locale() == Locale::English => Language::English,
-            None => Language::Chinese,
-        }
+        language_of(&self.context.headers, self.context.locale())
     }
 
     /// Returns the text in the language of the page.
@@ -274,6 +284,20 @@ impl ConsoleRequest {
         user.map(|user| *self.context.meta.subject.get_or_init(|| UserId(user)))
     }
 
+    /// Reads a choice of a filter by its name. A fault goes to the filter's faults.
+    pub fn choice_filter<T>(
+        &self,
+        field: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+        faults: &mut Vec<(String, String)>,
+    ) -> Option<T> {
+        let choice = read(self.query.find(field)?);
+        if choice.is_none() {
+            faults.push((field.to_owned(), self.text(Text::NotAChoice).to_owned()));
+        }
+        choice
+    }
+
     /// Returns the message of a fault in one field.
     pub fn fault_of(&self, error: &Error, field: &str) -> Option<String> {
         let fault = error.fields.iter().find(|fault| fault.field == field)?;
@@ -297,6 +321,37 @@ impl ConsoleRequest {
             Err(_) => reply::problem(error, &self.context.meta),
         }
     }
+}
+
+fn language_of(headers: &HeaderMap, preferred: Locale) -> Language {
+    match session::cookie(headers, "language") {
+        Some(tag) => Language::of(tag),
+        None if preferred == Locale::English => Language::English,
+        None => Language::Chinese,
+    }
+}
+
+/// Renders the error page of a request to the console that no page receives, such as one of another site.
+pub fn refusal(app: &App, meta: &RequestMeta, headers: &HeaderMap, error: &Error) -> Response<Body> {
+    let now = app.core.clock.now();
+    let cx = ViewContext {
+        language: language_of(headers, meta.locale),
+        theme: ConsoleTheme::of(session::cookie(headers, "theme").unwrap_or_default()),
+        zone: Zone::new(&app.core.config.limits.time_zone, now),
+        now,
+        viewer: None,
+        csrf: String::new(),
+        once: String::new(),
+        path: href(""),
+        request_id: meta.request_id.clone(),
+        flash: Vec::new(),
+        waiting: Waiting::default(),
+        idle_seconds: 0,
+    };
+    let (status, detail) = (reply::status(error.code), message_of(error, cx.language));
+    let mut response = page(status, layout::error(&cx, status.as_u16(), error.code.name(), &detail));
+    protect(&mut response);
+    response
 }
 
 /// Returns true if a proof of identity is missing or was rejected.
@@ -374,7 +429,7 @@ pub fn see_other(address: &str) -> Result<Response<Body>> {
 pub fn protect(response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(assets::CONTENT_SECURITY_POLICY));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -46,7 +46,7 @@ pub struct Route {
     /// The path template, from the root.
     pub path: String,
     pub access: PageAccess,
-    /// True if the address is also a page. Otherwise the address without its last part is the page of an action.
-    pub has_page: bool,
+    /// The number of slashes in the address of the page: all of the path, or its beginning for an action without a page.
+    pub page_depth: usize,
     pub handler: Box<dyn PageHandler>,
 }

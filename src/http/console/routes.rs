@@ -1,11 +1,12 @@
 //! The table of the console's pages and actions, each with the right it requires.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, mem, sync::Arc};
 
 use axum::{
     Router,
+    body::Body,
     extract::Request,
-    http::Method,
+    http::{Method, Response},
     routing::{MethodFilter, on},
 };
 
@@ -15,6 +16,7 @@ use super::{
         moderation, moderation_services, network_log, orders, overview, preferences, purchases, releases, review,
         search, settings, sign_in, user_acts, user_erasure, user_list, users, words,
     },
+    request::{ConsoleRequest, see_other},
     route::{PageAccess, PageHandler, Route},
     service::respond,
     views::context::BASE,
@@ -23,13 +25,18 @@ use crate::{
     domain::operations::admins::roles::Right::{
         self, Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
     },
-    error::{Error, Result},
+    error::{Code, Error, Result},
     http::state::HttpState,
 };
 
 fn route(method: Method, path: &str, access: PageAccess, handler: impl PageHandler) -> Route {
     let path = if path.is_empty() { BASE.to_owned() } else { format!("{BASE}/{path}") };
-    Route { method, path, access, has_page: true, handler: Box::new(handler) }
+    Route { method, page_depth: depth(&path), path, access, handler: Box::new(handler) }
+}
+
+/// Returns the number of slashes in a path.
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
 }
 
 fn open(method: Method, path: &str, handler: impl PageHandler) -> Route {
@@ -186,16 +193,55 @@ pub fn add_to(mut router: Router, state: &Arc<HttpState>) -> Result<Router> {
     let routes = routes();
     let pages: BTreeSet<_> =
         routes.iter().filter(|route| route.method == Method::GET).map(|route| route.path.clone()).collect();
-    for route in routes {
-        let route = Arc::new(Route { has_page: pages.contains(&route.path), ..route });
+    let mut add = |path: &str, route: &Arc<Route>| {
         let filter = MethodFilter::try_from(route.method.clone()).map_err(Error::internal)?;
-        let paths =
-            if route.path == BASE { vec![BASE.to_owned(), format!("{BASE}/")] } else { vec![route.path.clone()] };
-        for path in paths {
-            let (state, route) = (Arc::clone(state), Arc::clone(&route));
-            router =
-                router.route(&path, on(filter, move |request: Request| respond(state.clone(), route.clone(), request)));
+        let (state, route) = (Arc::clone(state), Arc::clone(route));
+        let service = on(filter, move |request: Request| respond(state.clone(), route.clone(), request));
+        router = mem::take(&mut router).route(path, service);
+        Ok::<_, Error>(())
+    };
+    for route in routes {
+        let page_depth = depth(page_of(&pages, &route.path));
+        let route = Arc::new(Route { page_depth, ..route });
+        add(&route.path, &route)?;
+        if route.path == BASE {
+            add(&format!("{BASE}/"), &route)?;
+        }
+        // A reload of a rejected form, and a link with a slash at its end, lead to the page.
+        let to_page = |path: &str| {
+            let (path, handler) = (path.to_owned(), Box::new(lead_to_page));
+            Arc::new(Route { method: Method::GET, path, access: PageAccess::Open, page_depth, handler })
+        };
+        if route.method == Method::POST && !pages.contains(&route.path) {
+            add(&route.path, &to_page(&route.path))?;
+        } else if route.method == Method::GET && route.path != BASE && route.access != PageAccess::Files {
+            let path = format!("{}/", route.path);
+            add(&path, &to_page(&path))?;
         }
     }
     Ok(router)
+}
+
+/// Returns the path template of the page that an address belongs to: itself, or the longest beginning that is a page.
+fn page_of<'path>(pages: &BTreeSet<String>, path: &'path str) -> &'path str {
+    let mut page = path;
+    while !pages.contains(page) {
+        match page.rsplit_once('/') {
+            Some((shorter, _)) if shorter.len() >= BASE.len() => page = shorter,
+            _ => return BASE,
+        }
+    }
+    page
+}
+
+async fn lead_to_page(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    see_other(&format!("{}{}", console.address, console.query.as_query()))
+}
+
+/// Answers an address below the console that is no page, or no page for this method.
+pub async fn reject(state: Arc<HttpState>, code: Code, request: Request) -> Response<Body> {
+    let handler = Box::new(move |_: Arc<ConsoleRequest>| async move { Err::<Response<Body>, Error>(code.into()) });
+    let (method, path) = (request.method().clone(), BASE.to_owned());
+    let route = Route { method, page_depth: depth(BASE), path, access: PageAccess::Open, handler };
+    respond(state, Arc::new(route), request).await
 }

@@ -9,6 +9,7 @@ use axum::{
 use futures_util::FutureExt as _;
 
 use super::{
+    pages::lost_session,
     request::{ConsoleRequest, FormFields, page, protect, see_other},
     route::{PageAccess, Route},
     session,
@@ -56,8 +57,12 @@ async fn run(
     meta: &Arc<RequestMeta>,
     mut request: Request<Body>,
 ) -> Result<Response<Body>> {
-    let mut console = read(state, route, meta, &mut request).await?;
-    let admitted = admit(route, &mut console).await;
+    let target = request.uri().path().to_owned();
+    let (mut console, fault) = read(state, route, meta, &mut request).await?;
+    let admitted = match fault {
+        None => admit(route, &target, &mut console).await,
+        Some(fault) => Err(fault),
+    };
     let console = Arc::new(console);
     let answered = match admitted {
         Ok(None) => handle(route, &console).await,
@@ -71,33 +76,31 @@ async fn run(
     with_flash_shown(&console, answered)
 }
 
-/// Reads the request with its form.
+/// Reads the request with its form, or the fault of a form that could not be read.
 async fn read(
     state: &Arc<HttpState>,
     route: &Route,
     meta: &Arc<RequestMeta>,
     request: &mut Request<Body>,
-) -> Result<ConsoleRequest> {
+) -> Result<(ConsoleRequest, Option<Error>)> {
     let path = path_parameters(request, &route.path).await?;
     let timeout = state.app.core.config.limits.body_timeout;
     let body = axum::body::to_bytes(mem::take(request.body_mut()), FORM_BYTES);
-    let body = match tokio::time::timeout(timeout, body).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Err(Code::BodyTooLarge.into()),
-        Err(_) => return Err(Code::RequestTimeout.into()),
+    let (body, fault) = match tokio::time::timeout(timeout, body).await {
+        Ok(Ok(body)) => (body, None),
+        Ok(Err(_)) => (Bytes::new(), Some(Code::BodyTooLarge.into())),
+        Err(_) => (Bytes::new(), Some(Code::RequestTimeout.into())),
     };
     let uri = request.uri();
-    let address = uri.path_and_query().map_or(uri.path(), |address| address.as_str());
-    let address = match uri.path().rsplit_once('/') {
-        Some((page, _)) if !route.has_page => page,
-        _ => address,
+    let address = match uri.path().match_indices('/').nth(route.page_depth) {
+        Some((end, _)) if end > BASE.len() || end + 1 < uri.path().len() => uri.path()[..end].to_owned(),
+        _ => uri.path_and_query().map_or(uri.path(), |address| address.as_str()).to_owned(),
     };
-    let address = address.to_owned();
     let query = FormFields::parse(uri.query().unwrap_or_default().as_bytes());
     let form = if request.method() == Method::POST { FormFields::parse(&body) } else { FormFields::default() };
     let idempotency = form_key(&form, uri.path(), &body);
     let headers = mem::take(request.headers_mut());
-    Ok(ConsoleRequest {
+    let console = ConsoleRequest {
         path,
         query,
         form,
@@ -116,7 +119,8 @@ async fn read(
             token: None,
             body: Bytes::new(),
         },
-    })
+    };
+    Ok((console, fault))
 }
 
 /// Returns the key that a form carries, so that a double click is one action.
@@ -127,14 +131,14 @@ fn form_key(form: &FormFields, path: &str, body: &[u8]) -> Option<IdempotencyHea
 }
 
 /// Checks session, right and cross-site token. Returns a response if the request goes no further.
-async fn admit(route: &Route, console: &mut ConsoleRequest) -> Result<Option<Response<Body>>> {
+async fn admit(route: &Route, target: &str, console: &mut ConsoleRequest) -> Result<Option<Response<Body>>> {
     if route.access != PageAccess::Files {
         let client = console.context.meta.client;
         console.context.app.core.store.read(|tx| networks::admit_in(tx, client))?;
     }
     let PageAccess::Session { right, is_live } = route.access else { return Ok(None) };
     let Some(identity) = authenticate(console, is_live).await? else {
-        return ask_for_session(route, console).map(Some);
+        return ask_for_session(route, target, console).map(Some);
     };
     let (actor, role) = (identity.actor(), identity.role());
     console.context.caller = Caller::Admin(identity);
@@ -185,8 +189,8 @@ fn require_own_form(console: &ConsoleRequest) -> Result<()> {
 }
 
 /// Responds without a session: a page that reloads itself for links of other sites, 401 for scripts, the sign-in page
-/// for people.
-fn ask_for_session(route: &Route, console: &ConsoleRequest) -> Result<Response<Body>> {
+/// for people. The sign-in page of a form keeps what was typed.
+fn ask_for_session(route: &Route, target: &str, console: &ConsoleRequest) -> Result<Response<Body>> {
     let headers = &console.context.headers;
     if header_is(headers, "hx-request", "true") {
         let mut response = Response::new(Body::empty());
@@ -197,9 +201,11 @@ fn ask_for_session(route: &Route, console: &ConsoleRequest) -> Result<Response<B
     if route.method == Method::GET && header_is(headers, "sec-fetch-site", "cross-site") {
         return Ok(page(StatusCode::OK, layout::reload(&console.view()?, &console.address)));
     }
-    let next = if route.method == Method::GET { console.address.as_str() } else { "" };
+    if route.method == Method::POST {
+        return lost_session::ask(console, target);
+    }
     let ended = if console.session.is_some() { "&ended=1" } else { "" };
-    see_other(&format!("{}?next={}{ended}", href("sign-in"), encode(next)))
+    see_other(&format!("{}?next={}{ended}", href("sign-in"), encode(&console.address)))
 }
 
 fn header_is(headers: &HeaderMap, name: &str, value: &str) -> bool {

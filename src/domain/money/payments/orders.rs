@@ -1,6 +1,6 @@
 //! Orders of products, with the terms at the time of the order.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     config::PaymentConfig,
@@ -280,6 +280,17 @@ pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<LedgerEntry>> {
         add(EntryKind::PurchaseBonusRefund, &reference)?;
     }
     Ok(entries)
+}
+
+/// Returns those of the numbers that are orders.
+pub fn known_in<'number>(tx: &Read<'_>, numbers: impl IntoIterator<Item = &'number str>) -> Result<BTreeSet<String>> {
+    let mut known = BTreeSet::new();
+    for number in numbers {
+        if find_maybe_in(tx, number)?.is_some() {
+            known.insert(number.to_owned());
+        }
+    }
+    Ok(known)
 }
 
 pub fn find_maybe_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Order>> {

@@ -27,8 +27,14 @@ use crate::{
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console)?;
     let page = console.page_request();
-    let found = console.context.report(move |app| audit::list(&app.core, &filter, page)).await?;
-    ok(view::page(&console.view()?, &view::Audit { filter: typed, listing: Listing::Rows(rows(page, found, row)) }))
+    let listing = match Listing::rejected(&typed.errors) {
+        Some(rejected) => rejected,
+        None => {
+            let found = console.context.report(move |app| audit::list(&app.core, &filter, page)).await?;
+            Listing::Rows(rows(page, found, row))
+        }
+    };
+    ok(view::page(&console.view()?, &view::Audit { filter: typed, listing }))
 }
 
 /// Reads the filter of the address. Only owners see the events of others.

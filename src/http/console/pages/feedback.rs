@@ -48,6 +48,11 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 /// Collects the list that a query asks for.
 async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<FeedbackPage> {
     let (state, is_mine) = (FeedbackState::from_name(query.get("state")), query.get("mine") == "true");
+    if state.is_none() && query.find("state").is_some() {
+        let fault = ("state".to_owned(), console.text(Text::NotAChoice).to_owned());
+        let state = query.get("state").to_owned();
+        return Ok(FeedbackPage { state, is_mine, faults: vec![fault], ..FeedbackPage::default() });
+    }
     let own = console.context.admin()?.name().to_owned();
     let filter = FeedbackFilter { user: None, state, assignee: is_mine.then_some(own) };
     let range = CursorRange { before: query.get("cursor").parse().ok(), limit: PAGE_SIZE };
@@ -63,6 +68,7 @@ async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<Feedbac
                 next: found.next.map(|id| id.to_string()),
                 assignees: admins::list(&app.core)?.into_iter().map(|admin| admin.name).collect(),
                 rejected: None,
+                faults: Vec::new(),
             })
         })
         .await
@@ -92,11 +98,10 @@ fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Resul
 
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let own = console.context.admin()?.name().to_owned();
-    let filter = FeedbackFilter {
-        user: None,
-        state: FeedbackState::from_name(console.query.get("state")),
-        assignee: (console.query.get("mine") == "true").then_some(own),
-    };
+    let mut faults = Vec::new();
+    let state = console.choice_filter("state", FeedbackState::from_name, &mut faults);
+    csv::require_valid(&faults)?;
+    let filter = FeedbackFilter { user: None, state, assignee: (console.query.get("mine") == "true").then_some(own) };
     let (mut before, mut is_over) = (None, false);
     let next = move |app: &App| {
         if is_over {

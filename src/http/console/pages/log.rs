@@ -37,7 +37,21 @@ async fn collect(console: &ConsoleRequest) -> Result<Log> {
         trace_id: own("trace"),
         before: typed.get("before").parse().ok(),
     };
+    let mut errors = Vec::new();
+    console.choice_filter("level", LogLevel::from_name, &mut errors);
     let shown = query.clone();
+    if !errors.is_empty() {
+        return Ok(Log {
+            level: typed.get("level").to_owned(),
+            target: shown.target.unwrap_or_default(),
+            query: shown.text.unwrap_or_default(),
+            request: shown.request_id.unwrap_or_default(),
+            trace: shown.trace_id.unwrap_or_default(),
+            capacity: CAPACITY,
+            errors,
+            ..Log::default()
+        });
+    }
     let found = console.context.report(move |app| server_log::search(&app.network_log, &query, LINES)).await?;
     Ok(Log {
         level: shown.level.unwrap_or(LogLevel::Trace).name().to_owned(),
@@ -50,6 +64,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Log> {
         is_newest: shown.before.is_none(),
         capacity: CAPACITY,
         dropped: console.context.app.server_log.dropped.get(),
+        errors,
     })
 }
 

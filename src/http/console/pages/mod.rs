@@ -13,6 +13,7 @@ pub mod health;
 pub mod irreversible;
 pub mod models;
 pub mod log;
+pub mod lost_session;
 pub mod messages;
 pub mod moderation;
 pub mod moderation_services;

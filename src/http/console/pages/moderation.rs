@@ -19,7 +19,7 @@ use crate::{
             violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
         },
     },
-    error::{Code, Result},
+    error::{Code, Error, Result},
     http::console::{
         csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
@@ -44,19 +44,22 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console);
     let page = console.page_request();
     let frequent = PageRequest::of_newest(FREQUENT_LISTED);
+    let rejected = Listing::rejected(&typed.errors);
+    let is_rejected = rejected.is_some();
     let (found, types, frequent) = console
         .context
         .report(move |app| {
             Ok((
-                violations::list(&app.core, &filter, page)?,
+                if is_rejected { None } else { Some(violations::list(&app.core, &filter, page)?) },
                 violations::types(&app.core)?,
                 violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, frequent)?,
             ))
         })
         .await?;
+    let found = found.map(|found| Listing::Rows(rows(page, found, row)));
     let shown = Violations {
         filter: typed,
-        listing: Listing::Rows(rows(page, found, row)),
+        listing: found.or(rejected).ok_or_else(|| Error::internal("a list without rows and faults"))?,
         types: types.into_iter().map(|NameCount { name, count }| (name, count)).collect(),
         frequent: frequent.items.into_iter().map(|one| (one.user.to_string(), one.count, one.last_at)).collect(),
     };
@@ -76,12 +79,10 @@ fn read_filter(console: &ConsoleRequest) -> (ViolationFilter, ViolationQuery) {
     };
     let user = console.user_filter(&mut typed.errors);
     let (from, to) = console.time_filter(&mut typed.errors);
+    let content_type = console.choice_filter("contentType", ContentType::from_name, &mut typed.errors);
     let filter = ViolationQuery {
         user,
-        content_type: query
-            .find("contentType")
-            .and_then(ContentType::from_name)
-            .map(|content_type| content_type.name().to_owned()),
+        content_type: content_type.map(|content_type| content_type.name().to_owned()),
         violation_type: query.find("type").map(ToOwned::to_owned),
         from: query.find("from").map(|_| from),
         to: query.find("to").map(|_| to),

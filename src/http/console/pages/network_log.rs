@@ -11,7 +11,7 @@ use crate::{
         self,
         search::{self, Filter, Subject},
     },
-    error::Result,
+    error::{Error, Result},
     http::console::{
         csv::{self, CsvList},
         request::{ConsoleRequest, ok, rows},
@@ -30,13 +30,19 @@ use crate::{
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console);
     let page = console.page_request();
+    let rejected = Listing::rejected(&typed.errors);
+    let is_rejected = rejected.is_some();
     let (found, status) = console
         .context
-        .report(move |app| Ok((search::list(&app.network_log, &filter, page)?, network_log::status(&app.network_log)?)))
+        .report(move |app| {
+            let found = if is_rejected { None } else { Some(search::list(&app.network_log, &filter, page)?) };
+            Ok((found, network_log::status(&app.network_log)?))
+        })
         .await?;
+    let found = found.map(|found| Listing::Rows(rows(page, found, request_row)));
     let shown = NetworkLogPage {
         filter: typed,
-        listing: Listing::Rows(rows(page, found, request_row)),
+        listing: found.or(rejected).ok_or_else(|| Error::internal("a list without rows and faults"))?,
         used_bytes: status.used_bytes,
         oldest: status.oldest,
     };

@@ -54,8 +54,14 @@ use crate::{
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console);
     let page = console.page_request();
-    let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-    ok(view::list(&console.view()?, &Orders { filter: typed, listing: Listing::Rows(rows(page, found, order_row)) }))
+    let listing = match Listing::rejected(&typed.errors) {
+        Some(rejected) => rejected,
+        None => {
+            let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
+            Listing::Rows(rows(page, found, order_row))
+        }
+    };
+    ok(view::list(&console.view()?, &Orders { filter: typed, listing }))
 }
 
 /// Reads the filter of the address.
@@ -78,7 +84,7 @@ fn read_filter(console: &ConsoleRequest) -> (view::TypedOrderFilter, OrderFilter
             None
         })
     });
-    let state = query.find("state").and_then(OrderState::from_name);
+    let state = console.choice_filter("state", OrderState::from_name, &mut typed.errors);
     let from = query.find("from").map(|_| from);
     let to = query.find("to").map(|_| to);
     (typed, OrderFilter { user, state, amount: AmountRange { min, max }, from, to })
@@ -101,7 +107,8 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn export_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let read = |app: &App, page| {
         let found = callbacks::list(&app.core, &CallbackFilter::default(), page)?;
-        Ok(found.items.into_iter().map(callback_row).collect())
+        // A file has no links.
+        Ok(found.items.into_iter().map(|callback| callback_row(callback, false)).collect())
     };
     let list = CsvList {
         page: "orders/callbacks".to_owned(),
@@ -169,14 +176,26 @@ pub fn entry_row(entry: LedgerEntry) -> EntryRow {
 
 pub async fn list_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let page = console.page_request();
-    let filter = CallbackFilter::default();
-    let found = console.context.report(move |app| callbacks::list(&app.core, &filter, page)).await?;
-    let shown = Callbacks { verdict: String::new(), listing: Listing::Rows(rows(page, found, callback_row)) };
+    let (found, known) = console
+        .context
+        .report(move |app| {
+            let found = callbacks::list(&app.core, &CallbackFilter::default(), page)?;
+            let named = found.items.iter().filter_map(|callback| callback.order_no.as_deref());
+            let known = app.core.store.read(|tx| orders::known_in(tx, named))?;
+            Ok((found, known))
+        })
+        .await?;
+    let row = |callback: Callback| {
+        let has_order = callback.order_no.as_ref().is_some_and(|order| known.contains(order));
+        callback_row(callback, has_order)
+    };
+    let shown = Callbacks { verdict: String::new(), listing: Listing::Rows(rows(page, found, row)) };
     ok(view::all_callbacks(&console.view()?, &shown))
 }
 
-fn callback_row(callback: Callback) -> CallbackRow {
+fn callback_row(callback: Callback, has_order: bool) -> CallbackRow {
     CallbackRow {
+        has_order,
         id: callback.id.to_string(),
         received_at: callback.received_at,
         channel: callback.channel,
@@ -249,7 +268,7 @@ fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, O
         checks: order.checks,
         next_check_at: order.next_check_at,
         times,
-        callbacks: file.callbacks.into_iter().map(callback_row).collect(),
+        callbacks: file.callbacks.into_iter().map(|callback| callback_row(callback, true)).collect(),
         refunds: file.refunds.into_iter().map(|refund| refund_row(refund, order.currency)).collect(),
         entries: file.entries.into_iter().map(entry_row).collect(),
         inquiry: None,

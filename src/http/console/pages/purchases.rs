@@ -33,23 +33,30 @@ use crate::{
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let query = &console.query;
-    let mut errors = Vec::new();
-    let user = console.user_filter(&mut errors);
-    let filter = PurchaseFilter { user, state: query.find("state").and_then(PurchaseState::from_name) };
-    let typed = (query.get("state").to_owned(), query.get("user").to_owned());
+    let (filter, errors) = read_filter(&console);
+    let (state, user) = (console.query.get("state").to_owned(), console.query.get("user").to_owned());
     let page = console.page_request();
-    let found = console.context.report(move |app| records::list(&app.core, filter, page)).await?;
-    let (state, user) = typed;
-    let listing = Listing::Rows(rows(page, found, purchase_row));
+    let listing = match Listing::rejected(&errors) {
+        Some(rejected) => rejected,
+        None => {
+            let found = console.context.report(move |app| records::list(&app.core, filter, page)).await?;
+            Listing::Rows(rows(page, found, purchase_row))
+        }
+    };
     ok(view::list(&console.view()?, &PurchaseList { state, user, errors, listing }))
 }
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+/// Reads the filter of the address, with its faults by field.
+fn read_filter(console: &ConsoleRequest) -> (PurchaseFilter, Vec<(String, String)>) {
     let mut faults = Vec::new();
     let user = console.user_filter(&mut faults);
+    let state = console.choice_filter("state", PurchaseState::from_name, &mut faults);
+    (PurchaseFilter { user, state }, faults)
+}
+
+pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let (filter, faults) = read_filter(&console);
     csv::require_valid(&faults)?;
-    let filter = PurchaseFilter { user, state: console.query.find("state").and_then(PurchaseState::from_name) };
     let read = move |app: &App, page| {
         Ok(records::list(&app.core, filter, page)?.items.into_iter().map(purchase_row).collect())
     };

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{Response, header},
+    http::{Response, StatusCode, header},
 };
 
+use super::lost_session;
 use crate::{
     domain::operations::admins::{self, IssuedSession, SignInAttempt, demo_owner, first_run},
     error::{Code, Error, Result},
@@ -16,7 +17,7 @@ use crate::{
             session,
             views::{
                 context::{BASE, href},
-                pages::sign_in::{self, FirstRun, SignInPage},
+                pages::sign_in::{self, FirstRun, Interrupted, SignInPage},
                 texts::Text,
             },
         },
@@ -37,7 +38,10 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let form = &console.form;
     match sign_in_as_typed(&console).await {
-        Ok(issued) => signed_in(form.get("next"), &issued.token),
+        Ok(issued) => match lost_session::carried(form) {
+            Some(kept) => send_again(&console, &kept, &issued.token),
+            None => signed_in(form.get("next"), &issued.token),
+        },
         Err(error) => {
             let needs_totp = form.find("totp").is_some() || error.code == Code::TotpRequired;
             let is_question = error.code == Code::TotpRequired;
@@ -47,6 +51,7 @@ pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
                 needs_totp,
                 totp_error: is_question.then(|| console.text(Text::TotpHint).to_owned()),
                 next: form.get("next").to_owned(),
+                interrupted: lost_session::carried(form),
                 ..SignInPage::default()
             };
             Ok(page(reply::status(error.code), sign_in::sign_in(&console.view()?, &shown)))
@@ -58,6 +63,17 @@ pub async fn submit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 fn signed_in(next: &str, token: &Secret) -> Result<Response<Body>> {
     let overview = format!("{BASE}/");
     let mut response = see_other(if is_page_address(next) { next } else { &overview })?;
+    response.headers_mut().append(header::SET_COOKIE, session::start(token)?);
+    Ok(response)
+}
+
+/// Starts the session and shows the form that was sent without one.
+fn send_again(console: &ConsoleRequest, kept: &Interrupted, token: &Secret) -> Result<Response<Body>> {
+    let mut cx = console.view()?;
+    cx.csrf = session::cross_site_token(&console.context.app.core.keys, token);
+    let overview = format!("{BASE}/");
+    let back = console.form.find("next").filter(|next| is_page_address(next)).unwrap_or(&overview);
+    let mut response = page(StatusCode::OK, sign_in::send_again(&cx, kept, back));
     response.headers_mut().append(header::SET_COOKIE, session::start(token)?);
     Ok(response)
 }
@@ -91,7 +107,7 @@ pub async fn submit_first_run(console: Arc<ConsoleRequest>) -> Result<Response<B
         FirstRun { token: link.clone(), name: name.clone(), min_password: admins::MIN_PASSWORD, ..FirstRun::default() };
     if form.get("repeated") != password {
         shown.password_error = Some(console.text(Text::PasswordsDiffer).to_owned());
-        return ok(sign_in::first_run(&console.view()?, &shown));
+        return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, sign_in::first_run(&console.view()?, &shown)));
     }
     let created =
         console.context.blocking(move |app| first_run::create_owner(&app.admins, &link, &name, &password)).await;

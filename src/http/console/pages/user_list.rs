@@ -32,10 +32,13 @@ use crate::{
 };
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console)?;
+    let (typed, filter) = read_filter(&console);
     let cursor = console.query.find("cursor").map(UserCursor::parse).transpose();
     let cursor = cursor.map_err(|fault| Error::field("cursor", fault))?;
     let is_later = cursor.is_some();
+    if let Some(listing) = Listing::rejected(&typed.errors) {
+        return ok(view::page(&console.view()?, &Users { filter: typed, listing }));
+    }
     let found =
         console.context.report(move |app| directory::list(&app.core, &filter, cursor.as_ref(), PAGE_SIZE)).await?;
     let rows = Rows {
@@ -48,7 +51,7 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 /// Reads the filter of the address.
-fn read_filter(console: &ConsoleRequest) -> Result<(TypedUserFilter, UserFilter)> {
+fn read_filter(console: &ConsoleRequest) -> (TypedUserFilter, UserFilter) {
     let query = &console.query;
     let mut typed = TypedUserFilter {
         q: query.get("q").to_owned(),
@@ -58,17 +61,21 @@ fn read_filter(console: &ConsoleRequest) -> Result<(TypedUserFilter, UserFilter)
         errors: Vec::new(),
     };
     let (from, to) = console.time_filter(&mut typed.errors);
-    let text = clean(&typed.q, MAX_QUERY).map_err(|fault| Error::field("q", fault))?;
+    let text = clean(&typed.q, MAX_QUERY).unwrap_or_else(|fault| {
+        typed.errors.extend(console.faults_of(&Error::field("q", fault)));
+        String::new()
+    });
+    let state = console.choice_filter("state", UserState::from_name, &mut typed.errors);
     let filter = UserFilter {
         query: Some(text).filter(|text| !text.is_empty()),
-        state: UserState::from_name(&typed.state),
+        state,
         registered: RegistrationRange { from, to },
     };
-    Ok((typed, filter))
+    (typed, filter)
 }
 
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console)?;
+    let (typed, filter) = read_filter(&console);
     csv::require_valid(&typed.errors)?;
     let (mut cursor, mut is_over) = (None, false);
     let next = move |app: &App| {

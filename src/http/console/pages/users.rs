@@ -332,10 +332,17 @@ pub fn request_row(logged: Logged) -> RequestRow {
     }
 }
 
+/// Returns the asset that the address names, or coins.
+fn asset_of(console: &ConsoleRequest) -> Result<Asset> {
+    let Some(name) = console.query.find("asset") else { return Ok(Asset::Coin) };
+    let fault = || Fault::new(FieldCode::UnknownValue, Sentence::for_reader(console.text(Text::NotAChoice)));
+    Asset::from_name(name).ok_or_else(|| Error::field("asset", fault()))
+}
+
 /// Lists the ledger entries of one asset.
 pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
-    let asset = Asset::from_name(console.query.get("asset")).unwrap_or(Asset::Coin);
+    let asset = asset_of(&console)?;
     let page = console.page_request();
     let (found, nickname) = console
         .context
@@ -355,7 +362,7 @@ pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 
 pub async fn export_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
-    let asset = Asset::from_name(console.query.get("asset")).unwrap_or(Asset::Coin);
+    let asset = asset_of(&console)?;
     let read = move |app: &App, page| {
         Ok(ledger::entries(&app.core, user, asset, page)?.items.into_iter().map(entry_row).collect())
     };

@@ -12,6 +12,11 @@ use super::{
 /// The path below which all pages of the console live.
 pub const BASE: &str = "/admin/console";
 
+/// Returns true for the path of a page, or of nothing, in the console.
+pub fn is_below(path: &str) -> bool {
+    path.strip_prefix(BASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Light, dark, or the choice of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleTheme {

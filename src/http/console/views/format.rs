@@ -85,7 +85,7 @@ pub fn change(delta: i64) -> String {
 }
 
 /// A count that stops at a cap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ShownCount {
     pub value: u64,
     pub is_capped: bool,

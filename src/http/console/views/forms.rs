@@ -176,6 +176,8 @@ fn control(field: &Field<'_>, described: Option<&str>) -> Markup {
             return html! {
                 select id=(field.id) name=(field.name) required[field.is_required] aria-invalid=[invalid] aria-describedby=[described] {
                     @for (value, label) in options { option value=(value) selected[*value == field.value] { (label) } }
+                    // A value that was rejected stays visible.
+                    @if field.error.is_some() && options.iter().all(|(value, _)| *value != field.value) { option value=(field.value) selected { (field.value) } }
                 }
             };
         }

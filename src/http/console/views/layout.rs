@@ -272,7 +272,7 @@ fn document(cx: &ViewContext, title: &str, has_charts: bool, body: &Markup) -> M
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content=(color_scheme(cx.theme));
-                meta name="referrer" content="no-referrer";
+                meta name="referrer" content="same-origin";
                 meta name="robots" content="noindex, nofollow";
                 // No styles or scripts of htmx's own; errors are announced and not swapped into the page.
                 meta name="htmx-config" content=(PreEscaped("{&quot;includeIndicatorCSS&quot;:false,&quot;noSwap&quot;:[204,304,&quot;4xx&quot;,&quot;5xx&quot;],&quot;defaultTimeout&quot;:20000}"));

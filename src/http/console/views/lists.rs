@@ -67,7 +67,16 @@ pub enum Listing<T> {
         code: String,
         request_id: String,
     },
+    /// A filter could not be read, so nothing is listed: fields with their faults.
+    Rejected(Vec<(String, String)>),
     Rows(Rows<T>),
+}
+
+impl<T> Listing<T> {
+    /// Returns the list of a filter with faults, or none for a valid filter.
+    pub fn rejected(faults: &[(String, String)]) -> Option<Self> {
+        (!faults.is_empty()).then(|| Self::Rejected(faults.to_vec()))
+    }
 }
 
 /// One page of rows.
@@ -137,6 +146,7 @@ pub fn list<T>(
                     }
                 }
                 Listing::Failed { code, request_id } => (failed(cx, code, request_id, &view.href)),
+                Listing::Rejected(faults) => (rejected_filter(cx, faults)),
                 Listing::Rows(rows) => {
                     (head(cx, view, rows.total, rows.items.is_empty()))
                     @if rows.items.is_empty() { p.empty { (cx.t(view.empty)) } }
@@ -171,6 +181,16 @@ pub fn export(cx: &ViewContext, id: &str, address: &str) -> Markup {
         button.button.primary type="submit" { (cx.t(Text::ExportCsv)) }
     };
     parts::action(cx.t(Text::ExportCsv), "small", &forms::download(cx, address, &form))
+}
+
+/// Renders the faults of a filter in place of its rows. The script replaces only this region, so it tells them too.
+pub fn rejected_filter(cx: &ViewContext, faults: &[(String, String)]) -> Markup {
+    html! {
+        div.note.bad role="alert" {
+            p { strong { (cx.t(Text::FilterRejected)) } }
+            @for (_, fault) in faults { p { (fault) } }
+        }
+    }
 }
 
 /// Renders a failed list with its code and request id.

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::{
-    context::{Right, ViewContext, order_href, user_href},
+    context::{Right, ViewContext, href, order_href, user_href},
     texts::{self, Text, Tone},
 };
 
@@ -76,6 +76,22 @@ pub fn user_link(cx: &ViewContext, id: &str) -> Markup {
 pub fn order_link(cx: &ViewContext, order_no: &str) -> Markup {
     let code = html! { code { (order_no) } };
     html! { @if cx.may(Right::SupportUsers) { a href=(order_href(order_no)) { (code) } } @else { (code) } }
+}
+
+/// Renders the text of an alert, with a link to the page that it is about.
+pub fn alert_text(cx: &ViewContext, rule: &str, detail: &str) -> Markup {
+    let page = match rule {
+        "payments_in_review" => Some((Right::SupportUsers, "orders?state=review", Text::Orders)),
+        "ledger_mismatch" => Some((Right::ViewFigures, "health#ledger", Text::Ledger)),
+        "payment_mismatch" => Some((Right::SupportUsers, "orders/bills", Text::Bills)),
+        "certificate_expiring" | "condition_unknown" => Some((Right::ViewFigures, "health#doctor", Text::Doctor)),
+        _ => None,
+    };
+    let page = page.filter(|(right, ..)| cx.may(*right));
+    html! {
+        (texts::alert_detail(cx.language, rule, detail))
+        @if let Some((_, path, title)) = page { " " a href=(href(path)) { (cx.t(title)) } }
+    }
 }
 
 /// Renders a message box.

@@ -288,6 +288,10 @@ fn alerts_are_explained_in_the_language_of_the_page() {
             "数据库已损坏（a request met it）",
         ),
     ];
+    for (rule, detail, ..) in details {
+        let shown = texts::alert_detail(Language::English, rule, detail);
+        assert!(!shown.contains("`yarrow ") && shown.ends_with('.'), "a page replaces the command: {shown}");
+    }
     for (rule, detail, expected) in details {
         let shown = texts::alert_detail(Language::Chinese, rule, detail);
         assert!(shown.contains(expected), "{rule}: {shown}");

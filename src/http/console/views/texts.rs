@@ -86,6 +86,8 @@ texts! {
     // Messages after an action.
     PasswordsDiffer: "两次输入的密码不一致", "The passwords differ.";
     NotAUserId: "不是用户编号", "This is not a user id.";
+    NotAChoice: "没有这个选项，请重新选择", "There is no such choice. Pick another one.";
+    FilterRejected: "筛选条件有误，未列出任何内容。", "The filter has a fault, so nothing is listed.";
     NotAnAmount: "请填写大于零的金额，如 6.00", "Enter an amount above zero, such as 6.00.";
     ActionDone: "操作已完成。", "Done.";
     // Navigation.
@@ -134,6 +136,9 @@ texts! {
     SignIn: "登录", "Sign in";
     SignOut: "退出登录", "Sign out";
     SessionEnded: "会话已结束，请重新登录。", "Your session has ended. Sign in again.";
+    SendAgain: "再次发送", "Send again";
+    SendAgainLead: "发送时会话已结束，操作没有执行。请核对以下内容后再次发送；密码需重新填写。", "The session had ended when this was sent, so nothing was done. Check it, and send it again. Passwords are not kept.";
+    BackToPage: "返回原页面", "Back to the page";
     TypedTextIsKept: "已填写的内容会保留。", "What you typed is kept.";
     TypedTextRestored: "已恢复您之前填写的内容。", "What you typed before was restored.";
     RefreshFailed: "刷新失败，显示的是较早的数据。", "Refresh failed; older data is shown.";
@@ -785,6 +790,7 @@ macro_rules! codes {
 codes! {
     "coin": "金币", "Coins";
     "point": "点数", "Points";
+    "store_purchases": "应用商店购买", "app store purchases";
     "topup": "充值", "top-up";
     "consume": "使用", "use";
     "reset": "清零", "reset";
@@ -1151,10 +1157,23 @@ pub fn alert(language: Language, rule: &str) -> &str {
     }
 }
 
+/// Leaves out the command that an alert names if a page of the console serves instead.
+fn without_command<'a>(rule: &str, detail: &'a str) -> Cow<'a, str> {
+    let has_page = matches!(
+        rule,
+        "payments_in_review" | "ledger_mismatch" | "payment_mismatch" | "certificate_expiring" | "condition_unknown"
+    );
+    let start = ["; see `yarrow ", ". Run `yarrow "].iter().find_map(|command| detail.find(command));
+    match start.filter(|_| has_page) {
+        Some(start) => Cow::Owned(format!("{}.", &detail[..start])),
+        None => Cow::Borrowed(detail),
+    }
+}
+
 /// Returns the text of an alert. The stored detail is English, so Chinese texts take its numbers and names.
 pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<'a, str> {
     if language == Language::English {
-        return Cow::Borrowed(detail);
+        return without_command(rule, detail);
     }
     let (rule, provider) = rule.split_once(':').unwrap_or((rule, ""));
     let provider = code(language, provider);
@@ -1168,12 +1187,12 @@ pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<
         at => at,
     };
     let text = match (rule, numbers.as_slice()) {
-        ("payments_in_review", [orders, ..]) => format!("有 {orders} 笔付款需要人工处理，见“订单”页。"),
+        ("payments_in_review", [orders, ..]) => format!("有 {orders} 笔付款需要人工处理。"),
         ("ledger_mismatch", [differences, suspended]) => {
-            format!("账本有 {differences} 处不一致，{suspended} 个账户已暂停。请在服务器上运行 yarrow ledger verify。")
+            format!("账本有 {differences} 处不一致，{suspended} 个账户已暂停。")
         }
         ("payment_mismatch", [differences]) => {
-            format!("付款、账本与账单有 {differences} 处差异。请运行 yarrow payments report 与 yarrow payments bill。")
+            format!("付款、账本与账单有 {differences} 处差异。")
         }
         ("disk_low", [percent, mebibytes]) => {
             format!("数据目录所在磁盘只剩 {percent} %（{mebibytes} MiB），请清理空间。")
@@ -1185,11 +1204,11 @@ pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<
         ("backup_upload_failed", _) => format!("备份无法上传：{}", after("uploaded: ")),
         ("certificate_expiring", _) => {
             let at = after("expires at ").split(". ").next().unwrap_or_default();
-            format!("TLS 证书将于 {at} 到期。请运行 yarrow doctor。")
+            format!("TLS 证书将于 {at} 到期。")
         }
         ("code_budget", [sent, budget, ..]) => format!("过去 24 小时已发送 {sent} 条验证码，上限 {budget} 条。"),
         ("database_damaged", _) => format!("数据库已损坏（{inside}）。恢复步骤见 yarrow doctor。"),
-        ("condition_unknown", _) => format!("无法读取健康状况（{inside}）。请运行 yarrow doctor。"),
+        ("condition_unknown", _) => format!("无法读取健康状况（{inside}）。"),
         ("provider_down", _) if detail.contains("rejects all calls") => {
             format!("{provider}服务拒绝所有调用（{inside}）。请检查其账号与配置。")
         }

@@ -38,7 +38,7 @@ pub struct FeedbackRow {
 }
 
 /// The list of feedback.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FeedbackPage {
     /// A state, or empty for all.
     pub state: String,
@@ -50,6 +50,8 @@ pub struct FeedbackPage {
     pub assignees: Vec<String>,
     /// A reply that was rejected: id of the feedback, typed text, message.
     pub rejected: Option<(String, String, String)>,
+    /// The faults of the filter. Nothing is listed then.
+    pub faults: Vec<(String, String)>,
 }
 
 /// Renders the list of feedback.
@@ -69,11 +71,12 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
         (layout::heading(cx.t(Text::Feedback), None, &html! {}))
         (lists::tabs(cx, Text::State, &tabs))
         div.list-region id="feedback" {
-            div.list-head {
+            @if !page.faults.is_empty() { (lists::rejected_filter(cx, &page.faults)) }
+            @else { div.list-head {
                 p.total.sr[page.items.is_empty()] { (texts::rows(cx.language, &page.total.text())) }
                 @if !page.items.is_empty() { (lists::export(cx, "feedback", &with_query(&href("feedback/export"), &[("state", &page.state), ("mine", if page.is_mine { "true" } else { "" })]))) }
-            }
-            @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
+            } }
+            @if page.items.is_empty() && page.faults.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
             ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
             @if !page.items.is_empty() { (bulk(cx, page)) }
             @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&address, &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }

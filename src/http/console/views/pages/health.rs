@@ -135,12 +135,15 @@ pub fn page(cx: &ViewContext, health: &HealthPage) -> Markup {
 
 /// Renders the part that refreshes itself. Its request is not audited and does not extend the session.
 pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
+    // The result of a job that somebody started shows as soon as it is there.
+    let is_running = health.jobs.iter().any(|job| job.state == "running");
+    let trigger = if is_running { "every 2s" } else { "every 15s" };
     html! {
-        div.live id="live" hx-get=(href("fragments/health")) hx-trigger="every 15s" hx-swap="outerHTML" data-live-region data-signature=(health.alerts.len()) data-announce=(texts::alerts(cx.language, health.alerts.len())) {
+        div.live id="live" hx-get=(href("fragments/health")) hx-trigger=(trigger) hx-swap="outerHTML" data-live-region data-signature=(health.alerts.len()) data-announce=(texts::alerts(cx.language, health.alerts.len())) {
             @if health.alerts.is_empty() { (parts::note(Tone::Good, &html! { p { strong { (cx.t(Text::NoAlerts)) } } })) }
             @for alert in &health.alerts {
                 (parts::note(Tone::Bad, &html! {
-                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) }
+                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (parts::alert_text(cx, &alert.rule, &alert.detail)) }
                     p.hint { code { (alert.rule) } " · " (cx.t(Text::Since)) " " (cx.time(alert.since)) }
                 }))
             }

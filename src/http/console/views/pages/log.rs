@@ -44,6 +44,8 @@ pub struct Log {
     /// The number of lines that are kept.
     pub capacity: u32,
     pub dropped: u64,
+    /// The faults of the filter by field. Nothing is listed then.
+    pub errors: Vec<(String, String)>,
 }
 
 /// Renders the tail of the log.
@@ -54,7 +56,8 @@ pub fn page(cx: &ViewContext, log: &Log) -> Markup {
     let filters = Filters {
         action: href("logs"),
         fields: vec![
-            Field::new("level", Text::LogLevel, Control::Select(levels), &log.level),
+            Field::new("level", Text::LogLevel, Control::Select(levels), &log.level)
+                .error(log.errors.iter().find(|(field, _)| field == "level").map(|(_, error)| error.as_str())),
             Field::new("target", Text::LogTarget, Control::Text, &log.target),
             Field::new("q", Text::Contains, Control::Search, &log.query).id("log-q"),
             Field::new("request", Text::RequestId, Control::Text, &log.request),
@@ -89,7 +92,8 @@ pub fn live(cx: &ViewContext, log: &Log) -> Markup {
     html! {
         section.card.log id="live" aria-label=(cx.t(Text::ServerLog)) hx-get=[log.is_newest.then_some(refresh)] hx-trigger=[log.is_newest.then_some("every 5s")] hx-swap="outerHTML" data-live-region {
             @if log.dropped > 0 { (parts::note(Tone::Notice, &html! { p { (texts::dropped_lines(cx.language, log.dropped)) } })) }
-            @if log.lines.is_empty() { p.empty { (cx.t(Text::NoLines)) } }
+            @if !log.errors.is_empty() { (lists::rejected_filter(cx, &log.errors)) }
+            @else if log.lines.is_empty() { p.empty { (cx.t(Text::NoLines)) } }
             ol.log-lines { @for line in &log.lines {
                 li.(level_class(&line.level)) {
                     span.log-head { (cx.time(line.at)) " " span.badge.(level_class(&line.level)) { (texts::code(cx.language, &line.level)) } " " code { (line.target) } }
@@ -97,7 +101,7 @@ pub fn live(cx: &ViewContext, log: &Log) -> Markup {
                     @if !line.fields.is_empty() { span.log-fields { @for (name, value) in &line.fields { code { (name) "=" (value) } " " } } }
                 }
             } }
-            @if log.older.is_some() || !log.is_newest {
+            @if log.errors.is_empty() && (log.older.is_some() || !log.is_newest) {
                 nav.actions aria-label=(cx.t(Text::Pages)) {
                     @if !log.is_newest { a.button href=(newest) { (cx.t(Text::NewestLines)) } }
                     @if log.older.is_some() { a.button href=(older) { (cx.t(Text::OlderLines)) } }

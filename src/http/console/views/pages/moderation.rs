@@ -57,7 +57,8 @@ pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
         fields: vec![
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
             Field::new("type", Text::ViolationType, Control::Select(kinds), &filter.kind),
-            Field::new("contentType", Text::ContentType, Control::Select(contents), &filter.content_type),
+            Field::new("contentType", Text::ContentType, Control::Select(contents), &filter.content_type)
+                .error(error("contentType")),
             Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
             Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
         ],

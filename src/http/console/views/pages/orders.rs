@@ -53,7 +53,7 @@ pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
     let filters = Filters {
         action: href("orders"),
         fields: vec![
-            Field::new("state", Text::State, Control::Select(states), &filter.state),
+            Field::new("state", Text::State, Control::Select(states), &filter.state).error(error("state")),
             Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
             Field::new("min", Text::MinAmount, Control::Decimal, &filter.min).error(error("min")),
             Field::new("max", Text::MaxAmount, Control::Decimal, &filter.max).error(error("max")),
@@ -109,6 +109,8 @@ pub struct CallbackRow {
     pub verdict: String,
     pub reason: Option<String>,
     pub order_no: Option<String>,
+    /// False for a callback that names an order that does not exist.
+    pub has_order: bool,
     pub trade_no: Option<String>,
     pub replay_of: Option<String>,
 }
@@ -347,7 +349,8 @@ pub fn callback(cx: &ViewContext, row: &CallbackRow) -> Vec<Markup> {
             cx.t(if row.is_genuine { Text::Yes } else { Text::No }),
         ),
         match &row.order_no {
-            Some(order) => parts::order_link(cx, order),
+            Some(order) if row.has_order => parts::order_link(cx, order),
+            Some(order) => html! { code { (order) } },
             None => parts::dash(cx),
         },
         match &row.trade_no {

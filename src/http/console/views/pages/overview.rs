@@ -109,7 +109,7 @@ fn alerts(cx: &ViewContext, alerts: &[AlertRow]) -> Markup {
     html! {
         @for alert in alerts {
             (parts::note(Tone::Bad, &html! {
-                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) }
+                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (parts::alert_text(cx, &alert.rule, &alert.detail)) }
                 p.hint { (cx.t(Text::Since)) " " (cx.ago(alert.since)) }
             }))
         }

@@ -120,7 +120,7 @@ pub fn list(cx: &ViewContext, purchases: &PurchaseList) -> Markup {
     let filters = Filters {
         action: href("purchases"),
         fields: vec![
-            Field::new("state", Text::State, Control::Select(states), &purchases.state),
+            Field::new("state", Text::State, Control::Select(states), &purchases.state).error(error("state")),
             Field::new("user", Text::UserId, Control::Text, &purchases.user).error(error("user")),
         ],
         presets: vec![

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::http::console::views::{
     context::{ViewContext, href},
-    forms::{Control, Field, field, rejected},
+    forms::{self, Control, Field, field, rejected},
     layout, parts,
     texts::{Text, Tone},
 };
@@ -41,23 +41,53 @@ pub fn sign_in(cx: &ViewContext, page: &SignInPage) -> Markup {
         cx.t(Text::SignIn),
         &html! {
             // After a deliberate sign-out the script forgets typed text, so that the next administrator does not see it.
-            section.card.sign-in aria-labelledby="sign-in-title" data-kept-done[!page.has_ended] {
+            section.card.sign-in aria-labelledby="sign-in-title" data-kept-done[!page.has_ended && page.next.is_empty()] {
                 h1 id="sign-in-title" { (cx.t(Text::SignIn)) }
                 @if page.has_ended { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::SessionEnded)) " " @if page.interrupted.is_some() { (cx.t(Text::TypedTextIsKept)) } } })) }
                 (rejected(cx, page.error.as_deref()))
                 form method="post" action=(href("sign-in")) {
                     input type="hidden" name="csrf" value=(cx.csrf);
                     input type="hidden" name="next" value=(page.next);
-                    @if let Some(kept) = &page.interrupted {
+                    // With JavaScript the browser keeps the text, and puts it back into the form on its page.
+                    @if let Some(kept) = &page.interrupted { noscript {
                         input type="hidden" name="kept-action" value=(kept.action);
                         @for (name, value) in &kept.fields { input type="hidden" name={ "kept." (name) } value=(value); }
-                    }
+                    } }
                     (field(cx, &Field::new("name", Text::Name, Control::Text, &page.name).required().autocomplete("username")))
                     (field(cx, &Field::new("password", Text::Password, Control::Password, "").required().autocomplete("current-password")))
                     (field(cx, &code))
                     button.button.primary.wide type="submit" { (cx.t(Text::SignIn)) }
                 }
                 details.help { summary { (cx.t(Text::CannotSignIn)) } p { (cx.t(Text::CannotSignInHelp)) } pre { code { "yarrow admin password NAME\nyarrow admin totp remove NAME\nyarrow admin networks clear" } } }
+            }
+        },
+    )
+}
+
+/// Renders the form that was sent without a session, to be sent again after the sign-in. All fields are shown, so that
+/// nobody sends what they have not read.
+pub fn send_again(cx: &ViewContext, kept: &Interrupted, page: &str) -> Markup {
+    layout::bare(
+        cx,
+        cx.t(Text::SendAgain),
+        &html! {
+            section.card.sign-in aria-labelledby="send-again-title" {
+                h1 id="send-again-title" { (cx.t(Text::SendAgain)) }
+                p { (cx.t(Text::SendAgainLead)) }
+                (forms::post(cx, &kept.action, &html! {
+                    @for (index, (name, value)) in kept.fields.iter().enumerate() {
+                        @let id = format!("kept-{index}");
+                        div.field {
+                            label for=(id) { code { (name) } }
+                            @if value.contains('\n') || value.len() > 60 { textarea id=(id) name=(name) rows="4" { (value) } }
+                            @else { input type="text" id=(id) name=(name) value=(value) autocomplete="off"; }
+                        }
+                    }
+                    div.actions {
+                        button.button.primary type="submit" { (cx.t(Text::SendAgain)) }
+                        a.button href=(page) { (cx.t(Text::BackToPage)) }
+                    }
+                }))
             }
         },
     )

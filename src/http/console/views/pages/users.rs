@@ -102,8 +102,11 @@ pub fn page(cx: &ViewContext, users: &Users) -> Markup {
     let filters = Filters {
         action: path.clone(),
         fields: vec![
-            Field::new("q", Text::UserQuery, Control::Search, &filter.q).id("user-q").hint(Text::UsersSearchHint),
-            Field::new("state", Text::State, Control::Select(states), &filter.state),
+            Field::new("q", Text::UserQuery, Control::Search, &filter.q)
+                .id("user-q")
+                .hint(Text::UsersSearchHint)
+                .error(error("q")),
+            Field::new("state", Text::State, Control::Select(states), &filter.state).error(error("state")),
             Field::new("from", Text::RegisteredFrom, Control::Date, &filter.from).error(error("from")),
             Field::new("to", Text::RegisteredTo, Control::Date, &filter.to).error(error("to")),
         ],

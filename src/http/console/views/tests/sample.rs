@@ -647,6 +647,7 @@ fn callback_rows() -> Vec<CallbackRow> {
             verdict: (*verdict).into(),
             reason: (index == 1).then(|| "wrong_amount".into()),
             order_no: Some("202611211234567890012382".into()),
+            has_order: true,
             trade_no: Some("2026112122001400000000000001".into()),
             replay_of: (index == 2).then(|| "86".into()),
         })
@@ -1057,6 +1058,7 @@ pub fn feedback() -> FeedbackPage {
         total: ShownCount::exact(5),
         next: Some("c1".into()),
         assignees: vec!["alice".into(), "bob".into()],
+        faults: Vec::new(),
         rejected: Some(("41".into(), "Thank you".into(), "The user has no account.".into())),
     }
 }
@@ -1463,6 +1465,7 @@ pub fn log() -> Log {
         target: String::new(),
         query: String::new(),
         capacity: 2000,
+        errors: Vec::new(),
         dropped: 12,
         lines: vec![
             line(
