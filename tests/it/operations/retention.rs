@@ -71,6 +71,13 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
          values (USER, abs(random()) % 1000000000, 'session', 'aged', NOW - AGE - 60000)",
         "deletions where subject = 'aged'",
     ),
+    (
+        "webhook_events",
+        13,
+        "insert into webhook_events (event_id, kind, data, state, created_at, due_at, attempts) \
+         values (hex(randomblob(8)), 'aged', '{}', 'delivered', NOW - AGE, 0, 1)",
+        "webhook_events where kind = 'aged'",
+    ),
 ];
 
 #[test]

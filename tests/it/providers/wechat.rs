@@ -116,11 +116,13 @@ fn an_order_is_placed_paid_and_refunded() {
 #[test]
 fn every_kind_of_client_gets_its_call() {
     let (_provider, driver) = start();
+    // The provider keeps an order for the way to pay that it was made for.
+    let numbered = |number: u32| OrderRequest { order_no: format!("{ORDER}{number}"), ..order() };
     let jsapi = driver.prepay(WeChatClient::Jsapi { open_id: "oUpF8u" }, &order()).unwrap();
     assert!(matches!(jsapi, WeChatPayment::Jsapi(call) if call.package == format!("prepay_id=wx{ORDER}")));
-    let page = driver.prepay(WeChatClient::H5 { client_ip: "203.0.113.9" }, &order()).unwrap();
+    let page = driver.prepay(WeChatClient::H5 { client_ip: "203.0.113.9" }, &numbered(2)).unwrap();
     assert!(matches!(page, WeChatPayment::H5 { h5_url } if h5_url.starts_with("https://wx.tenpay.com/")));
-    let code = driver.prepay(WeChatClient::Native, &order()).unwrap();
+    let code = driver.prepay(WeChatClient::Native, &numbered(3)).unwrap();
     assert!(matches!(code, WeChatPayment::Native { code_url } if code_url.starts_with("weixin://")));
     let dearer = OrderRequest { amount: fen(601), ..order() };
     let failure = driver.prepay(WeChatClient::MobileApp, &dearer).unwrap_err();
