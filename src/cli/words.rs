@@ -17,7 +17,7 @@ use yarrow::{
         adviser::{self, WordAdvice},
         engine::{ContentType, ContentTypes, Severity, Word},
         status,
-        word_list::{self, WordChoice},
+        word_list::{self, PhraseWarning, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Fault, Result},
@@ -395,15 +395,29 @@ fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Re
         return common.output(&json!({ "items": allowed }), || allowed.join("\n"));
     };
     let phrase = phrase.trim().to_owned();
-    let changed = if remove {
-        word_list::disallow(&app.moderation, phrase.clone()).map(|()| true)?
+    let (changed, warning) = if remove {
+        word_list::disallow(&app.moderation, phrase.clone())?;
+        (true, None)
     } else {
-        word_list::allow(&app.moderation, phrase.clone())?
+        let allowed = word_list::allow(&app.moderation, phrase.clone())?;
+        (allowed.is_new, allowed.warning)
     };
     if changed {
         record_audit(app, if remove { "words allow --remove" } else { "words allow" }, None, cli_authority(None))?;
     }
-    common.output(&json!({ "phrase": phrase, "allowed": !remove, "changed": changed }), || {
-        format!("{phrase} is {}", if remove { "no longer allowed" } else { "allowed" })
+    let json = json!({
+        "phrase": phrase, "allowed": !remove, "changed": changed, "warning": warning.map(PhraseWarning::name),
+    });
+    common.output(&json, || {
+        let warning = match warning {
+            Some(PhraseWarning::SwitchesOffWord) => {
+                "\nwarning: this is a listed word; it is no longer found. Remove the word instead, or allow a longer phrase."
+            }
+            Some(PhraseWarning::ContainsNoWord) => {
+                "\nwarning: no listed word is in this phrase, so it allows nothing now."
+            }
+            None => "",
+        };
+        format!("{phrase} is {}{warning}", if remove { "no longer allowed" } else { "allowed" })
     })
 }

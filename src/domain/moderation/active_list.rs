@@ -221,6 +221,11 @@ impl CompiledWordList {
         found
     }
 
+    /// Drops matches of other detectors that lie in an allowed phrase.
+    pub fn drop_allowed(&self, text: &str, found: &mut Vec<Match>) {
+        self.base.drop_allowed_matches(text, found);
+    }
+
     /// Returns the version of the stored list.
     pub fn version(&self) -> i64 {
         self.version

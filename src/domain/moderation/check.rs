@@ -244,7 +244,8 @@ fn actions(core: &Core, content_type: ContentType) -> MatchActions<'_> {
 
 /// Decides about a text by the word list.
 pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
-    let mut matches = moderation.word_list.get()?.check(content_type, text);
+    let list = moderation.word_list.get()?;
+    let mut matches = list.check(content_type, text);
     let config = &moderation.core.config;
     let may_have_contacts = match content_type {
         ContentType::Nickname => {
@@ -255,7 +256,9 @@ pub fn moderate_locally(moderation: &Moderation, content_type: ContentType, text
         _ => false,
     };
     if may_have_contacts && config.moderation.contact_numbers {
-        matches.extend(contacts(text));
+        let mut found = contacts(text);
+        list.drop_allowed(text, &mut found);
+        matches.extend(found);
     }
     Ok(Ruling::from_matches(text, matches, actions(&moderation.core, content_type)))
 }

@@ -4,14 +4,14 @@
 
 use super::{
     adviser::{self, WordAdvice},
-    engine::Word,
+    engine::{ContentType, Word, contacts, normalise},
     service::Moderation,
 };
 use crate::{
     core::Core,
     domain::moderation::words::{self, WordEntry, WordListStatistics, WordQuery},
     error::{Code, Error, Result},
-    types::{PageRequest, Paginated},
+    types::{PageRequest, Paginated, named_enum},
 };
 
 /// An added word, or the equal word that was listed already.
@@ -142,13 +142,48 @@ fn preview_import(core: &Core, words: Vec<Word>) -> Result<(Vec<String>, usize)>
     })
 }
 
-/// Allows a phrase: a listed word inside it is no match. Returns false if it was allowed already.
-pub fn allow(moderation: &Moderation, phrase: String) -> Result<bool> {
+named_enum! {
+    /// The reason for which an allowed phrase probably does not do what was wanted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PhraseWarning {
+        /// The phrase is a listed word, which is now found in no text that spells it like this.
+        SwitchesOffWord = "switches_off_word",
+        /// No listed word is in the phrase, as it is only a part of one, or the list has none.
+        ContainsNoWord = "contains_no_word",
+    }
+}
+
+/// An allowed phrase.
+#[derive(Clone, Copy, Debug)]
+pub struct AllowedPhrase {
+    /// False if it was allowed before.
+    pub is_new: bool,
+    pub warning: Option<PhraseWarning>,
+}
+
+/// Allows a phrase: a listed word or a contact inside it is no match.
+///
+/// # Errors
+/// `invalid_parameters` for an invalid phrase; see [`words::check_phrase`].
+pub fn allow(moderation: &Moderation, phrase: String) -> Result<AllowedPhrase> {
     words::check_phrase(&phrase, moderation.core.config.limits.word as usize)
         .map_err(|fault| Error::field("phrase", fault))?;
+    let warning = warning_of(moderation, &phrase)?;
     let is_new = moderation.core.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
     moderation.word_list.refresh()?;
-    Ok(is_new)
+    Ok(AllowedPhrase { is_new, warning: warning.filter(|_| is_new) })
+}
+
+/// Compares a phrase with the list. Nicknames are checked most strictly.
+fn warning_of(moderation: &Moderation, phrase: &str) -> Result<Option<PhraseWarning>> {
+    let list = moderation.word_list.get()?;
+    let found = ContentType::ALL.into_iter().flat_map(|content_type| list.check(content_type, phrase));
+    let found: Vec<_> = found.chain(contacts(phrase)).collect();
+    let form = normalise(phrase);
+    if found.iter().any(|found| normalise(&found.text) == form && normalise(&found.word) == form) {
+        return Ok(Some(PhraseWarning::SwitchesOffWord));
+    }
+    Ok(found.is_empty().then_some(PhraseWarning::ContainsNoWord))
 }
 
 /// Removes an allowed phrase.

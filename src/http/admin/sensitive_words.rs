@@ -11,7 +11,7 @@ use crate::{
         adviser::{self, WordAdvice},
         engine::{ContentType, ContentTypes, Match, MatchWay, Severity, Word},
         status,
-        word_list::{self, WordChoice},
+        word_list::{self, PhraseWarning, WordChoice},
         words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry},
     },
     error::{Error, Fault, FieldCode, Result},
@@ -339,20 +339,25 @@ pub struct PhraseAllowed {
     /// False if it was allowed before.
     #[schema(example = true)]
     changed: bool,
+    /// `switches_off_word` for a phrase that is a listed word; `contains_no_word` for one without a listed word.
+    #[schema(example = json!(null))]
+    warning: Option<&'static str>,
 }
 
 pub async fn allow(context: RequestContext, params: PhraseParams) -> Result<Saved<PhraseAllowed>> {
     let ListedWord(phrase) = params.phrase;
     let stored = phrase.clone();
-    let is_new = context.blocking(move |app| word_list::allow(&app.moderation, stored)).await?;
-    Ok(Saved { resource: PhraseAllowed { phrase, allowed: true, changed: is_new }, is_new })
+    let allowed = context.blocking(move |app| word_list::allow(&app.moderation, stored)).await?;
+    let warning = allowed.warning.map(PhraseWarning::name);
+    let resource = PhraseAllowed { phrase, allowed: true, changed: allowed.is_new, warning };
+    Ok(Saved { resource, is_new: allowed.is_new })
 }
 
 pub async fn disallow(context: RequestContext, params: PhraseParams) -> Result<Json<PhraseAllowed>> {
     let ListedWord(phrase) = params.phrase;
     let removed = phrase.clone();
     context.blocking(move |app| word_list::disallow(&app.moderation, removed)).await?;
-    Ok(Json(PhraseAllowed { phrase, allowed: false, changed: true }))
+    Ok(Json(PhraseAllowed { phrase, allowed: false, changed: true, warning: None }))
 }
 
 /// A removed word.

@@ -88,6 +88,13 @@ fn rejects_invalid_words() {
     for rule in ["赌&博", "甲甲~", "办理{0}证件", "借钱*马上"] {
         add(json!({ "word": rule })).expect_fields(&[("word", "invalid_format")]);
     }
+    for (phrase, warning) in
+        [("博彩", json!("switches_off_word")), ("无关的话", json!("contains_no_word")), ("博彩史研究", json!(null))]
+    {
+        let allow = server.post("/admin/sensitive-words/allowed-phrases").token(&key);
+        let allowed = allow.json(&json!({ "phrase": phrase })).send().expect(201).json();
+        assert_eq!(allowed["warning"], warning, "{phrase}");
+    }
     let phrase = json!({ "phrase": "赌" });
     let allowed = server.post("/admin/sensitive-words/allowed-phrases").token(&key).json(&phrase).send();
     allowed.expect_fields(&[("phrase", "too_short")]);
@@ -138,6 +145,10 @@ fn each_text_kind_has_its_own_strictness() {
     assert_eq!(judge("生于1990年5月17日"), [false, false, false]);
     assert_eq!(judge("心静则明"), [false, false, false]);
     assert_eq!(judge("初九 六二 九三 六四 九五 上六"), [false, false, false]);
+    let phrase = json!({ "phrase": "热线48213077" });
+    server.post("/admin/sensitive-words/allowed-phrases").token(&key).json(&phrase).send().expect(201);
+    assert_eq!(judge("热线48213077"), [false, false, false], "phrases acquit contacts");
+    assert_eq!(judge("打48213077"), [true, true, false]);
     assert_eq!(judge("V❤ wander_88"), [true, true, false]);
     assert_eq!(judge("加1微2信"), [true, true, true]);
     assert_eq!(test(&server, &key, "answer", "一起赌博吧")["contentType"], "answer");

@@ -34,6 +34,11 @@ pub(super) struct AppVocabulary {
     quotations: HashSet<[char; QUOTATION_LENGTH]>,
 }
 
+/// Returns true if this normal form is a term of divination.
+pub(super) fn is_term(normal_form: &str) -> bool {
+    TERMS.split_whitespace().any(|term| term == normal_form)
+}
+
 /// Returns the vocabulary of the process.
 pub(super) fn app_vocabulary() -> &'static AppVocabulary {
     static VOCABULARY: LazyLock<AppVocabulary> = LazyLock::new(AppVocabulary::compiled);

@@ -37,6 +37,13 @@ pub(super) struct FoldedText<'text> {
     pub(super) content_type: ContentType,
 }
 
+impl<'text> FoldedText<'text> {
+    /// Returns a text that is compared by its letters as written.
+    pub(super) fn plain(text: &'text str, letters: &'text [Letter]) -> Self {
+        Self { text, letters, runs: &[], leet: false, sound: false, content_type: ContentType::Question }
+    }
+}
+
 /// A word that may end at the run `last_run`.
 pub(super) struct Candidate<'text> {
     pub(super) page: &'text FoldedText<'text>,

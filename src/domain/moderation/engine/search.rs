@@ -114,7 +114,25 @@ impl Engine {
             let hits = hits.filter(|hit| self.is_filled(hit, &reading) && self.words.is_sounding(hit.word));
             found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, ..hit }));
         }
+        // Phrases with fillers stand in the text as written only.
+        if !found.is_empty() && self.allowed.len() > 0 && (others.emoji || others.fillers || others.particles) {
+            let letters = letters::read(text, false);
+            self.drop_allowed(&FoldedText::plain(text, &letters), &mut found);
+        }
         self.verdict(text, found)
+    }
+
+    /// Drops matches of other detectors that lie in an allowed phrase.
+    pub fn drop_allowed_matches(&self, text: &str, found: &mut Vec<Match>) {
+        if found.is_empty() || self.allowed.len() == 0 {
+            return;
+        }
+        let letters = letters::read(text, false);
+        let cover = self.allowed_cover(&FoldedText::plain(text, &letters));
+        found.retain(|found| {
+            let start = text.char_indices().nth(found.start).map_or(text.len(), |(place, _)| place);
+            !cover.contains(&ByteSpan { start, end: start + found.text.len() })
+        });
     }
 
     /// Returns true if the match has a filler inside, and nothing but fillers disguises it, or its romanisation.
@@ -231,6 +249,12 @@ impl Engine {
     }
 
     fn drop_allowed(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+        let cover = self.allowed_cover(page);
+        found.retain(|found| !cover.contains(&found.span));
+    }
+
+    /// Returns the places of the allowed phrases in a text.
+    fn allowed_cover(&self, page: &FoldedText<'_>) -> SpanCover {
         let runs = self.allowed_matcher.runs(page.letters);
         let page = FoldedText { runs: &runs, ..*page };
         let mut spans = Vec::new();
@@ -238,8 +262,7 @@ impl Engine {
             let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
             spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
         });
-        let cover = SpanCover::new(spans);
-        found.retain(|found| !cover.contains(&found.span));
+        SpanCover::new(spans)
     }
 
     /// Converts sorted byte positions into character positions, each counted from the one before.

@@ -1,16 +1,25 @@
 //! The dictionary's words, for advice about new words of the list.
 
-use super::dictionary::{MAX_WORD_LENGTH, dictionary};
+use super::{
+    app_vocabulary::is_term,
+    dictionary::{MAX_WORD_LENGTH, dictionary},
+};
 
 /// The frequency class from which a word is ordinary: about a thousand occurrences in the corpus of the dictionary.
 const ORDINARY: u8 = 20;
+/// Words of ordinary questions to this app that are rarer in the corpus of the dictionary, which is written prose.
+const EVERYDAY: &str = "你好 您好 怎么办 没关系 不客气 谢谢 对不起 怀孕 算命 算卦 姻缘 缘分 运势 运气 财运 桃花 桃花运 复合 前任 \
+    出轨 分手 暗恋 恋爱 感情 婚姻 结婚 离婚 相亲 备孕 生孩子 求子 考研 考公 高考 面试 求职 跳槽 辞职 升职 创业 搬家 装修 \
+    买房 租房 炒股 股票 彩票 投资 学业 事业 健康 手术 住院 出行 起名 取名 择日 黄历 生辰 属相 星座 塔罗 占星 解梦 看相 \
+    手相 面相 求签 抽签 菩萨 佛祖 道士 和尚 大师 师傅 卦师";
 /// The lowest frequency class of the longer words that an advice names.
 const MIN_NAMED: u8 = 12;
 
-/// Returns true if this normal form is a word of ordinary speech.
+/// Returns true if this normal form is a word of ordinary speech or of this app.
 pub fn is_ordinary(normal_form: &str) -> bool {
     let letters: Vec<char> = normal_form.chars().collect();
-    dictionary().class(&letters).is_some_and(|class| class >= ORDINARY)
+    let is_of_app = || is_term(normal_form) || EVERYDAY.split_whitespace().any(|word| word == normal_form);
+    is_of_app() || dictionary().class(&letters).is_some_and(|class| class >= ORDINARY)
 }
 
 /// Calls `visit` with each proper part of each common word, and the word.
@@ -36,7 +45,8 @@ mod tests {
 
     #[test]
     fn distinguishes_ordinary_words() {
-        for word in ["没有", "一个", "电话", "投资"] {
+        for word in ["没有", "一个", "电话", "投资", "占卜", "风水", "算命", "姻缘", "你好", "怎么办", "怀孕"]
+        {
             assert!(is_ordinary(word), "{word}");
         }
         for word in ["赌博", "代开", "妈的", "free money", ""] {

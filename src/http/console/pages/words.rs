@@ -14,7 +14,7 @@ use crate::{
         adviser::{self, WordAdvice},
         engine::{ContentType, ContentTypes, Match, Severity, Word},
         status,
-        word_list::{self, WordChoice},
+        word_list::{self, PhraseWarning, WordChoice},
         words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
@@ -212,7 +212,17 @@ pub async fn allow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Ok(phrase) => console.context.blocking(move |app| word_list::allow(&app.moderation, phrase)).await,
         Err(error) => Err(error),
     };
-    let Err(error) = allowed else { return console.done(PAGE, console.text(Text::ActionDone)) };
+    let error = match allowed {
+        Err(error) => error,
+        Ok(allowed) => {
+            let done = console.text(match allowed.warning {
+                Some(PhraseWarning::SwitchesOffWord) => Text::PhraseIsWord,
+                Some(PhraseWarning::ContainsNoWord) => Text::PhraseWithoutWord,
+                None => Text::ActionDone,
+            });
+            return console.done(PAGE, done);
+        }
+    };
     let (status, message) = message_for(&console, error, "phrase")?;
     show_again(&console, status, |shown| {
         console.form.get("phrase").clone_into(&mut shown.typed_phrase);

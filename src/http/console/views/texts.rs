@@ -597,6 +597,8 @@ texts! {
     TextToTest: "待测文本", "Text";
     Allowed: "放行", "Allowed";
     Refused: "拒绝", "Refused";
+    PhraseIsWord: "已放行。注意：此短语就是词表中的词，该词不再生效；请改为删除该词，或放行更长的短语。", "Allowed. Warning: this is a listed word, which is no longer found. Remove the word instead, or allow a longer phrase.";
+    PhraseWithoutWord: "已放行。注意：此短语中没有词表中的词，目前没有作用。", "Allowed. Warning: no listed word is in this phrase, so it allows nothing now.";
     ToReview: "待复核", "For review";
     Masked: "遮盖", "Masked";
     ImportWords: "导入词表", "Import words";
