@@ -107,24 +107,26 @@ pub fn run(common: &Common, args: ProductsArgs) -> Result<()> {
         Action::Show { id } => output(common, products::find(&app.core, &parse_id(&id)?)?),
         Action::Set(args) => {
             let id = parse_id(&args.id)?;
-            let known = products::all(&app.core)?.into_iter().find(|product| product.id == id);
-            let is_for_sale = !args.withdrawn && known.as_ref().is_none_or(|product| product.is_for_sale);
-            let stored = products::put(&app.core, id, terms(*args, known)?, is_for_sale).wait()?;
-            finish(common, &app, "products set", stored)
+            let before = products::find_maybe(&app.core, &id)?;
+            let is_for_sale = !args.withdrawn && before.as_ref().is_none_or(|product| product.is_for_sale);
+            let stored = products::put(&app.core, id, terms(*args, before.clone())?, is_for_sale).wait()?;
+            finish(common, &app, "products set", (before, stored))
         }
-        Action::Offer { id } => {
-            let stored = products::set_for_sale(&app.core, parse_id(&id)?, true).wait()?;
-            finish(common, &app, "products offer", stored)
-        }
-        Action::Withdraw { id } => {
-            let stored = products::set_for_sale(&app.core, parse_id(&id)?, false).wait()?;
-            finish(common, &app, "products withdraw", stored)
-        }
+        Action::Offer { id } => finish(common, &app, "products offer", set_for_sale(&app, &id, true)?),
+        Action::Withdraw { id } => finish(common, &app, "products withdraw", set_for_sale(&app, &id, false)?),
     }
 }
 
-fn finish(common: &Common, app: &App, action: &str, product: Product) -> Result<()> {
-    record_audit(app, action, None, cli_authority(None))?;
+/// Returns the product before and after.
+fn set_for_sale(app: &App, id: &str, is_for_sale: bool) -> Result<(Option<Product>, Product)> {
+    let id = parse_id(id)?;
+    let before = products::find_maybe(&app.core, &id)?;
+    Ok((before, products::set_for_sale(&app.core, id, is_for_sale).wait()?))
+}
+
+fn finish(common: &Common, app: &App, action: &str, (before, product): (Option<Product>, Product)) -> Result<()> {
+    let change = products::describe_change(before.as_ref(), &product);
+    record_audit(app, action, None, cli_authority(Some(change)))?;
     output(common, product)
 }
 

@@ -65,6 +65,27 @@ pub struct Product {
     pub terms: ProductTerms,
 }
 
+impl Product {
+    /// Returns numbers, price and state in one line.
+    fn summary(&self) -> String {
+        let ProductTerms { asset, quantity, bonus, first_bonus, amount, apple_id, google_id, .. } = &self.terms;
+        let mut summary = format!("{quantity} {}", asset.name());
+        let parts = [
+            (*bonus > 0).then(|| format!("bonus {bonus}")),
+            (*first_bonus > 0).then(|| format!("first bonus {first_bonus}")),
+            amount.as_ref().map(|amount| format!("price {amount}")),
+            apple_id.as_ref().map(|id| format!("Apple {id}")),
+            google_id.as_ref().map(|id| format!("Google {id}")),
+            (!self.is_for_sale).then(|| "withdrawn".to_owned()),
+        ];
+        for part in parts.into_iter().flatten() {
+            summary.push_str(", ");
+            summary.push_str(&part);
+        }
+        summary
+    }
+}
+
 impl ProductId {
     /// Parses an id.
     ///
@@ -209,6 +230,25 @@ pub fn for_sale(core: &Core) -> Result<Vec<Product>> {
 /// `not_found`.
 pub fn find(core: &Core, id: &ProductId) -> Result<Product> {
     core.store.read(|tx| find_in(tx, &core.config.payment, id))
+}
+
+/// Finds a product, for sale or not, or none.
+pub fn find_maybe(core: &Core, id: &ProductId) -> Result<Option<Product>> {
+    Ok(all(core)?.into_iter().find(|product| product.id == *id))
+}
+
+/// Describes a change of a product for the audit: its id, and its terms before and after.
+pub fn describe_change(before: Option<&Product>, after: &Product) -> String {
+    let (id, new) = (&after.id, after.summary());
+    let Some(before) = before else { return format!("{id}: {new}") };
+    let old = before.summary();
+    let has_new_texts =
+        before.terms.subject != after.terms.subject || before.terms.description != after.terms.description;
+    match (old == new, has_new_texts) {
+        (false, _) => format!("{id}: {old} -> {new}"),
+        (true, true) => format!("{id}: {new}, with other texts"),
+        (true, false) => format!("{id}: {new}, unchanged"),
+    }
 }
 
 /// Stores a product. Other terms than the current ones are a new version.

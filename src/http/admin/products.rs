@@ -116,7 +116,6 @@ pub async fn find(context: RequestContext, params: NamedProductParams) -> Result
 }
 
 pub async fn put(context: RequestContext, params: PutProductParams) -> Result<Json<AdminProduct>> {
-    context.authority(params.reason.map(|Reason(reason)| reason))?;
     let bonus = |bonus: Option<BonusQuantity>| bonus.map_or(0, |BonusQuantity(bonus)| bonus);
     let store_id = |id: Option<StoreId>| id.map(|StoreId(id)| id);
     let subject = |subject: Option<ProductName>| subject.map(|ProductName(text)| text);
@@ -136,6 +135,9 @@ pub async fn put(context: RequestContext, params: PutProductParams) -> Result<Js
         },
     };
     let is_for_sale = params.is_for_sale.is_none_or(|Flag(is_for_sale)| is_for_sale);
+    let before = products::find_maybe(&context.app.core, &params.id.0)?;
+    let after = Product { id: params.id.0.clone(), version: 0, is_for_sale, terms: terms.clone() };
+    name_change(&context, before.as_ref(), &after, params.reason)?;
     let stored = context.committed(products::put(&context.app.core, params.id.0, terms, is_for_sale)).await?;
     Ok(Json(stored.into()))
 }
@@ -148,12 +150,25 @@ pub async fn withdraw(context: RequestContext, params: NamedProductParams) -> Re
     set_for_sale(&context, params, false).await
 }
 
+/// Adds the product with its terms before and after to the audit event, and the reason.
+fn name_change(
+    context: &RequestContext,
+    before: Option<&Product>,
+    after: &Product,
+    reason: Option<Reason>,
+) -> Result<()> {
+    let change = products::describe_change(before, after);
+    let reason = reason.map_or_else(String::new, |Reason(reason)| format!("; {reason}"));
+    context.authority(Some(format!("{change}{reason}"))).map(drop)
+}
+
 async fn set_for_sale(
     context: &RequestContext,
     params: NamedProductParams,
     is_for_sale: bool,
 ) -> Result<Json<AdminProduct>> {
-    context.authority(params.reason.map(|Reason(reason)| reason))?;
+    let before = products::find(&context.app.core, &params.id.0)?;
+    name_change(context, Some(&before), &Product { is_for_sale, ..before.clone() }, params.reason)?;
     let stored = context.committed(products::set_for_sale(&context.app.core, params.id.0, is_for_sale)).await?;
     Ok(Json(stored.into()))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Server, Setup, send_concurrently};
+use crate::support::{Caller, Server, Setup, eventually, send_concurrently};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
@@ -276,4 +276,30 @@ fn coins_stay_coins_without_a_rate() {
     let user = server.sign_in(OWN);
     let request = server.post("/api/v1/points/exchange").by(&user).json(&json!({ "coins": 1 }));
     request.send().expect_problem(409, "not_configured");
+}
+
+#[test]
+fn the_audit_names_the_product_with_its_terms_before_and_after() {
+    let server = Setup::default().start();
+    let key = server.api_key("shop");
+    let terms = json!({ "asset": "coin", "count": 60, "price": "6.00", "reason": "autumn sale" });
+    server.put("/admin/products/fresh_60").token(&key).json(&terms).send().expect(200);
+    let set = ["products", "set", "fresh_60", "--asset", "coin", "--count", "66", "--bonus", "6", "--price", "6.00"];
+    server.command(&set).expect(0);
+    server.post("/admin/products/fresh_60/withdraw").token(&key).json(&json!({})).send().expect(200);
+    server.command(&["products", "offer", "fresh_60"]).expect(0);
+    let reasons = || -> Vec<Value> {
+        let found = server.command(&["audit"]).expect(0).json();
+        let rows = found["items"].as_array().unwrap();
+        let products = rows.iter().filter(|row| row["action"].as_str().unwrap().contains("products"));
+        products.map(|row| row["reason"].clone()).rev().collect()
+    };
+    let expected = [
+        "fresh_60: 60 coin, price 6.00; autumn sale",
+        "fresh_60: 60 coin, price 6.00 -> 66 coin, bonus 6, price 6.00",
+        "fresh_60: 66 coin, bonus 6, price 6.00 -> 66 coin, bonus 6, price 6.00, withdrawn",
+        "fresh_60: 66 coin, bonus 6, price 6.00, withdrawn -> 66 coin, bonus 6, price 6.00",
+    ];
+    eventually("all changes are in the audit", || reasons().len() == expected.len());
+    assert_eq!(reasons(), expected);
 }
