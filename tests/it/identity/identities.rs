@@ -316,3 +316,16 @@ fn erasure_removes_identities() {
     assert_eq!(again["isNewUser"], true);
     assert_ne!(again["user"]["id"], json!(user.user_id));
 }
+
+#[test]
+fn the_staff_see_with_which_services_a_user_signs_in() {
+    let (_services, server) = start();
+    let user = caller(&sign_in(&server, &apple("the-person-at-apple", json!({}))).expect(200).json());
+    link(&server, &user, &google("the-person-at-google", json!({}))).expect(200);
+    let page = server.command(&["users", "show", &user.user_id]).expect(0).json();
+    let shown: Vec<_> = page["identities"].as_array().unwrap().iter().map(|identity| &identity["provider"]).collect();
+    assert_eq!(shown, ["apple", "google"]);
+    assert!(page["identities"][0]["lastUsedAt"].is_string());
+    // The providers' ids of people help nobody there.
+    assert!(!page.to_string().contains("the-person-at"));
+}

@@ -253,6 +253,28 @@ fn a_broadcast_reaches_each_app_once_across_kills() {
     assert_eq!(ids.len(), phones.len());
 }
 
+#[test]
+fn the_doctor_checks_credentials_and_metrics_count() {
+    let apns = FakeApns::start();
+    let setup = || apns.configure(Setup::default()).with_metrics();
+    let mut server = setup().start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
+    register(&server, &user, "apns", &token(1)).send().expect(200);
+    notify(&server, &key, &user, "x");
+    wait_until_sent(&server);
+    let page = Request::new("GET", &server.metrics()).send().expect(200).text();
+    for line in ["yarrow_pushes_sent_total 1", "yarrow_push_devices 1", "yarrow_pushes_queued 0"] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    let verdict = |settings: &Setup| {
+        let found = server.command_with(&settings.variables(), &["doctor", "--listen", "127.0.0.1:0"]).json();
+        let checks = found["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["group"] == "providers" && check["name"] == "push").unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict(&setup()), "pass");
+    assert_eq!(verdict(&setup().with("PUSH_APNS_TEAM_ID", "OTHER")), "fail");
+}
+
 /// Starts a Firebase that checks assertions and access tokens.
 fn firebase() -> (FakeProvider, Arc<Mutex<usize>>) {
     let tokens = Arc::new(Mutex::new(0));
