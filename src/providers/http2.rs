@@ -88,8 +88,18 @@ impl Http2Client {
     /// Creates a client of an `https` address, or of an `http` one for tests on this machine. `total` limits each
     /// request.
     pub(super) fn new(provider: &'static str, endpoint: BaseUrl, total: Duration) -> Result<Self, Failure> {
+        let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        Self::trusting(roots, provider, endpoint, total)
+    }
+
+    fn trusting(
+        roots: RootCertStore,
+        provider: &'static str,
+        endpoint: BaseUrl,
+        total: Duration,
+    ) -> Result<Self, Failure> {
         let is_encrypted = endpoint.base().starts_with("https://");
-        let tls = if is_encrypted { Some(TlsConnector::from(Arc::new(tls_config(provider)?))) } else { None };
+        let tls = if is_encrypted { Some(TlsConnector::from(Arc::new(tls_config(roots, provider)?))) } else { None };
         Ok(Self { provider, endpoint, tls, total, state: Mutex::default() })
     }
 
@@ -233,8 +243,7 @@ fn fail_all(requests: &[Http2Request], failure: &Failure) -> Vec<Result<Http2Res
     requests.iter().map(|_| Err(failure.clone())).collect()
 }
 
-fn tls_config(provider: &'static str) -> Result<ClientConfig, Failure> {
-    let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+fn tls_config(roots: RootCertStore, provider: &'static str) -> Result<ClientConfig, Failure> {
     let crypto = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
     let config = config.map_err(|_| Failure::new(FailureKind::Misconfigured, provider, "tls_unavailable"))?;
@@ -242,3 +251,6 @@ fn tls_config(provider: &'static str) -> Result<ClientConfig, Failure> {
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests;
