@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Request, Response, Server, Setup, alipay, send_concurrently};
+use crate::support::{
+    Caller, Request, Response, Server, Setup, alipay, eventually, fake_apns::FakeApns, send_concurrently,
+};
 
 const CALLERS: usize = 100;
 const PHONE: &str = "13800138000";
@@ -452,4 +454,66 @@ fn an_account_deleted_during_use_leaves_nothing() {
         assert_eq!(server.value::<i64>(&owner), 0);
     }
     assert_ledger_is_sound(&server);
+}
+
+fn register_app(server: &Server, user: &Caller, token: &str) -> Request {
+    server.post("/api/v1/devices").by(user).json(&json!({ "service": "apns", "token": token }))
+}
+
+fn listed_apps(server: &Server, user: &Caller) -> Vec<Value> {
+    let listed = server.get("/api/v1/devices").by(user).send().expect(200).json();
+    listed["items"].as_array().unwrap().iter().map(|app| app["id"].clone()).collect()
+}
+
+#[test]
+fn an_app_registered_by_two_users_at_once_has_one_owner() {
+    let apns = FakeApns::start();
+    let server = apns.configure(Setup::default()).start();
+    let users = [server.sign_in(PHONE), server.sign_in("13800138001")];
+    let token = "ab".repeat(32);
+    let (counted, responses) = statuses(|caller| register_app(&server, &users[caller % 2], &token));
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    let ids: HashSet<_> = responses.iter().map(|response| response.json()["id"].to_string()).collect();
+    assert_eq!((ids.len(), server.value::<i64>("select count(*) from push_devices")), (1, 1));
+    let owner = server.value::<i64>("select user_id from push_devices").to_string();
+    let lists = users.each_ref().map(|user| listed_apps(&server, user).len());
+    let owns = users.each_ref().map(|user| usize::from(user.user_id == owner));
+    assert_eq!((lists, owns.iter().sum::<usize>()), (owns, 1));
+    // Only the owner's notifications reach the phone.
+    let key = server.api_key("tests");
+    for user in &users {
+        let id = &user.user_id;
+        let body = json!({ "audience": "users", "userIds": [id], "title": id, "body": "x", "kind": "activity" });
+        server.post("/admin/notifications").token(&key).json(&body).send().expect(201);
+    }
+    eventually("all pushes are sent", || server.value::<i64>("select count(*) from push_queue") == 0);
+    let titles: Vec<_> = apns.pushes().iter().map(|push| push.body["aps"]["alert"]["title"].clone()).collect();
+    assert_eq!(titles, [json!(owner)]);
+}
+
+#[test]
+fn an_app_registered_during_its_removal_is_removed_once() {
+    let apns = FakeApns::start();
+    let server = apns.configure(Setup::default()).start();
+    let user = server.sign_in(PHONE);
+    for round in 0..3 {
+        let token = format!("a{round}").repeat(32);
+        let first = register_app(&server, &user, &token).send().expect(200).json()["id"].clone();
+        let path = format!("/api/v1/devices/{}", first.as_str().unwrap());
+        let (counted, responses) = statuses(|caller| match caller % 2 {
+            0 => register_app(&server, &user, &token),
+            _ => server.delete(&path).by(&user),
+        });
+        assert_eq!(counted, BTreeMap::from([(200, CALLERS / 2), (204, 1), (404, CALLERS / 2 - 1)]));
+        // Registrations after the removal create the app anew, once.
+        let registered = responses.iter().filter(|response| response.status == 200);
+        let anew: HashSet<_> =
+            registered.map(|response| response.json()["id"].clone()).filter(|id| *id != first).collect();
+        assert!(anew.len() <= 1, "{anew:?}");
+        assert_eq!(listed_apps(&server, &user), Vec::from_iter(anew));
+        assert_eq!(
+            server.value::<i64>("select count(*) from push_queue where device_id not in (select id from push_devices)"),
+            0
+        );
+    }
 }
