@@ -246,22 +246,25 @@ pub fn list_due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<WebhookEvent>> {
     )
 }
 
-/// Stores the results of attempts.
-pub fn settle_in(tx: &Write<'_>, results: &[(i64, WebhookResult)]) -> Result<()> {
-    for (id, result) in results {
+/// Stores the results of attempts. An event that was replayed meanwhile stays due.
+pub fn settle_in(tx: &Write<'_>, results: &[(WebhookEvent, WebhookResult)]) -> Result<()> {
+    for (event, result) in results {
+        let (id, due_at) = (event.id, event.due_at.0);
         match result {
             WebhookResult::Delivered => tx.execute(
-                "update webhook_events set state = 'delivered', delivered_at = ?2, attempts = attempts + 1, \
-                 failure = null, text = null where id = ?1",
-                (id, tx.now.0),
+                "update webhook_events set state = 'delivered', delivered_at = ?3, attempts = attempts + 1, \
+                 failure = null, text = null where id = ?1 and due_at = ?2",
+                (id, due_at, tx.now.0),
             )?,
             WebhookResult::Retry { at, failure } => tx.execute(
-                "update webhook_events set due_at = ?2, attempts = attempts + 1, failure = ?3 where id = ?1",
-                (id, at.0, failure),
+                "update webhook_events set due_at = ?3, attempts = attempts + 1, failure = ?4 \
+                 where id = ?1 and due_at = ?2",
+                (id, due_at, at.0, failure),
             )?,
             WebhookResult::GivenUp { failure } => tx.execute(
-                "update webhook_events set state = 'failed', attempts = attempts + 1, failure = ?2 where id = ?1",
-                (id, failure),
+                "update webhook_events set state = 'failed', attempts = attempts + 1, failure = ?3 \
+                 where id = ?1 and due_at = ?2",
+                (id, due_at, failure),
             )?,
         };
     }

@@ -92,8 +92,9 @@ pub fn run_due(webhooks: &Webhooks, is_running: &dyn Fn() -> bool) -> Result<boo
         }
         has_worked = true;
         let outcomes = send_all(webhooks, endpoint, &due)?;
-        let results: Vec<_> =
-            due.iter().zip(outcomes).map(|(event, outcome)| (event.id, result_of(webhooks, event, outcome))).collect();
+        let results = outcomes.into_iter().zip(&due).map(|(outcome, event)| result_of(webhooks, event, outcome));
+        let results: Vec<_> = results.collect();
+        let results: Vec<_> = due.into_iter().zip(results).collect();
         webhooks.core.store.write(move |tx| webhook_outbox::settle_in(tx, &results)).wait()?;
     }
     Ok(has_worked)

@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Server, Setup, eventually,
-    fake_provider::{FakeProvider, ReceivedRequest, Reply},
+    fake_provider::{FakeProvider, Latch, ReceivedRequest, Reply},
+    send_concurrently,
 };
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -192,6 +193,101 @@ fn failures_are_retried_given_up_and_replayed() {
     assert!(receiver.accepted.lock().unwrap().contains_key(tested["eventId"].as_str().unwrap()));
     receiver.answer(400);
     server.post("/admin/webhooks/test").token(&key).send().expect_problem(502, "provider_failed");
+}
+
+#[test]
+fn a_replay_during_an_attempt_is_not_lost() {
+    for second in [503, 204] {
+        let latch = Latch::default();
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let (gate, counted) = (latch.clone(), Arc::clone(&arrived));
+        let provider = FakeProvider::with_handler(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => Reply::status(503),
+            1 => {
+                gate.wait();
+                Reply::status(second)
+            }
+            _ => Reply::status(204),
+        });
+        let setup = Setup::default().with("WEBHOOKS_URL", provider.url()).with("WEBHOOKS_SECRETS", SECRET);
+        let server = setup.with("WEBHOOKS_RETRY_FOR", "1 minute").start();
+        feedback(&server, "x");
+        eventually("it was tried", || server.value::<i64>("select max(attempts) from webhook_events") == 1);
+        // A failure of the second attempt would give the event up.
+        server.edit("update webhook_events set due_at = 0, created_at = created_at - 3600000");
+        eventually("the second attempt is under way", || arrived.load(Ordering::SeqCst) == 2);
+        let id: i64 = server.value("select id from webhook_events");
+        server.command(&["webhooks", "replay", &id.to_string()]).expect(0);
+        latch.open();
+        eventually("it is sent again", || arrived.load(Ordering::SeqCst) == 3);
+        eventually("it is delivered", || server.value::<String>("select state from webhook_events") == "delivered");
+        assert_eq!(server.value::<i64>("select attempts from webhook_events"), 1, "{second}");
+    }
+}
+
+#[test]
+fn concurrent_replays_and_tests_deliver_an_event_once_at_a_time() {
+    const EVENTS: usize = 10;
+    const PAUSE: Duration = Duration::from_millis(60);
+    let attempts: Arc<Mutex<Vec<(String, String, Instant)>>> = Arc::default();
+    let book = Arc::clone(&attempts);
+    let provider = FakeProvider::with_handler(move |request| {
+        let (id, body) = verified(request, SECRET).expect("a valid signature");
+        let mut book = book.lock().unwrap();
+        book.push((id, body, Instant::now()));
+        // A third of the attempts fails.
+        Reply::status(if book.len() % 3 == 0 { 503 } else { 204 }).after(PAUSE)
+    });
+    let setup = Setup::default().with("WEBHOOKS_URL", provider.url()).with("WEBHOOKS_SECRETS", SECRET);
+    let server = setup.with("LIMITS_FEEDBACK_PER_CLIENT", "1000000").start();
+    let key = server.api_key("tests");
+    for number in 0..EVENTS {
+        feedback(&server, &number.to_string());
+    }
+    let mut tested = Vec::new();
+    for _ in 0..3 {
+        let requests = (0..50).map(|caller| match caller % 5 {
+            0 => server.post("/admin/webhooks/test").token(&key),
+            1 => server.post("/admin/webhooks/replay").token(&key).json(&json!({})),
+            _ => server
+                .post("/admin/webhooks/replay")
+                .token(&key)
+                .json(&json!({ "id": (caller % EVENTS + 1).to_string() })),
+        });
+        for (caller, response) in send_concurrently(requests.collect()).into_iter().enumerate() {
+            match (caller % 5, response.status) {
+                (0, 200) => tested.push(response.json()["eventId"].as_str().unwrap().to_owned()),
+                // The receiver fails, or too many requests wait for it.
+                (0, 429 | 502 | 503) | (1.., 200) => {}
+                (_, status) => panic!("{status}: {}", response.text()),
+            }
+        }
+    }
+    eventually("all events are delivered", || {
+        server.edit("update webhook_events set due_at = 0 where state = 'pending' and failure is not null");
+        pending(&server) == 0
+    });
+    let stored: BTreeSet<String> = {
+        let database = server.database();
+        let mut statement = database.prepare("select event_id from webhook_events").unwrap();
+        let ids = statement.query_map([], |row| row.get(0)).unwrap();
+        ids.map(Result::unwrap).collect()
+    };
+    assert_eq!((stored.len(), server.value::<i64>("select count(*) from webhook_events")), (EVENTS, 10));
+    // Tests leave no event, and each has an id of its own.
+    let distinct: BTreeSet<_> = tested.iter().cloned().collect();
+    assert!(!tested.is_empty() && distinct.len() == tested.len() && distinct.is_disjoint(&stored), "{tested:?}");
+    let attempts = attempts.lock().unwrap();
+    let mut last = BTreeMap::<&String, (&String, Instant)>::new();
+    let mut repeated = 0;
+    for (id, body, at) in attempts.iter() {
+        if let Some((same, before)) = last.insert(id, (body, *at)) {
+            repeated += 1;
+            assert_eq!(same, body);
+            assert!(at.duration_since(before) >= PAUSE, "{id} was sent twice at once");
+        }
+    }
+    assert!(repeated > 0 && stored.iter().all(|id| last.contains_key(id)));
 }
 
 #[test]
