@@ -84,8 +84,8 @@ pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Res
             return Ok(MissingCoins::OtherAccount(Box::new(order)));
         }
     }
-    let coin_orders = found.iter().filter(|order| order.asset == Asset::Coin);
-    let credited = coin_orders.filter_map(|order| order.credited_at.map(|at| (order, at))).next();
+    let mut coin_orders = found.iter().filter(|order| order.asset == Asset::Coin);
+    let credited = coin_orders.find_map(|order| order.credited_at.map(|at| (order, at)));
     if let Some((order, credited_at)) = credited {
         let CoinUses { newest, total } = core.store.read(|tx| {
             let credit = ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &order.credit_reference())?;

@@ -236,7 +236,7 @@ fn concurrent_replays_and_tests_deliver_an_event_once_at_a_time() {
         let mut book = book.lock().unwrap();
         book.push((id, body, Instant::now()));
         // A third of the attempts fails.
-        Reply::status(if book.len() % 3 == 0 { 503 } else { 204 }).after(PAUSE)
+        Reply::status(if book.len().is_multiple_of(3) { 503 } else { 204 }).after(PAUSE)
     });
     let setup = Setup::default().with("WEBHOOKS_URL", provider.url()).with("WEBHOOKS_SECRETS", SECRET);
     let server = setup.with("LIMITS_FEEDBACK_PER_CLIENT", "1000000").start();

@@ -54,12 +54,11 @@ use crate::{
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console);
     let page = console.page_request();
-    let listing = match Listing::rejected(&typed.errors) {
-        Some(rejected) => rejected,
-        None => {
-            let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-            Listing::Rows(rows(page, found, order_row))
-        }
+    let listing = if let Some(rejected) = Listing::rejected(&typed.errors) {
+        rejected
+    } else {
+        let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
+        Listing::Rows(rows(page, found, order_row))
     };
     ok(view::list(&console.view()?, &Orders { filter: typed, listing }))
 }

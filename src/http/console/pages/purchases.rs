@@ -36,12 +36,11 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (filter, errors) = read_filter(&console);
     let (state, user) = (console.query.get("state").to_owned(), console.query.get("user").to_owned());
     let page = console.page_request();
-    let listing = match Listing::rejected(&errors) {
-        Some(rejected) => rejected,
-        None => {
-            let found = console.context.report(move |app| records::list(&app.core, filter, page)).await?;
-            Listing::Rows(rows(page, found, purchase_row))
-        }
+    let listing = if let Some(rejected) = Listing::rejected(&errors) {
+        rejected
+    } else {
+        let found = console.context.report(move |app| records::list(&app.core, filter, page)).await?;
+        Listing::Rows(rows(page, found, purchase_row))
     };
     ok(view::list(&console.view()?, &PurchaseList { state, user, errors, listing }))
 }
