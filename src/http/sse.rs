@@ -229,7 +229,7 @@ impl SseSender {
 /// schemas of their data.
 pub fn event_stream(events: &str, data: &Map<String, Value>) -> Value {
     let description = format!("Server-sent events: {events}. `x-events` names the schema of the data of each.");
-    json!({ "type": "string", "description": description, "x-events": data })
+    json!({ "description": description, "x-events": data })
 }
 
 /// Adds a stream of these events to the description of a reply.

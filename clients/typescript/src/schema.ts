@@ -8566,7 +8566,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["InboxState"];
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
         };
@@ -11989,7 +11989,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Interpretation"];
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
         };
@@ -13626,7 +13626,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Interpretation"];
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
         };
@@ -14304,7 +14304,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ChatCompletion"];
-                    "text/event-stream": string;
+                    "text/event-stream": unknown;
                 };
             };
         };

@@ -26,7 +26,7 @@ parameters! {
     }
 
     ReplayWebhooksParams(fields) {
-        id: Option<RowNumber> = fields.optional("id", "Number of the event. Without it, all events that were given up.");
+        number: Option<RowNumber> = fields.optional("number", "The `id` of an event in the list. Without it, all events that were given up.");
     }
 }
 
@@ -112,7 +112,7 @@ pub async fn list(context: RequestContext, params: ListWebhooksParams) -> Result
 }
 
 pub async fn replay(context: RequestContext, params: ReplayWebhooksParams) -> Result<Json<ReplayedWebhooks>> {
-    let pending = webhook_outbox::replay(&context.app.core, params.id.map(|RowNumber(id)| id));
+    let pending = webhook_outbox::replay(&context.app.core, params.number.map(|RowNumber(id)| id));
     Ok(Json(context.committed(pending).await?.into()))
 }
 

@@ -187,7 +187,7 @@ fn failures_are_retried_given_up_and_replayed() {
     server.command(&["webhooks", "replay", id]).expect(0);
     let copies = || receiver.accepted.lock().unwrap()[failed[0]["eventId"].as_str().unwrap()].len();
     eventually("it arrives again", || copies() == 2);
-    let missing = json!({ "id": "999" });
+    let missing = json!({ "number": "999" });
     server.post("/admin/webhooks/replay").token(&key).json(&missing).send().expect_problem(404, "not_found");
     let tested = server.post("/admin/webhooks/test").token(&key).send().expect(200).json();
     assert!(receiver.accepted.lock().unwrap().contains_key(tested["eventId"].as_str().unwrap()));
@@ -252,7 +252,7 @@ fn concurrent_replays_and_tests_deliver_an_event_once_at_a_time() {
             _ => server
                 .post("/admin/webhooks/replay")
                 .token(&key)
-                .json(&json!({ "id": (caller % EVENTS + 1).to_string() })),
+                .json(&json!({ "number": (caller % EVENTS + 1).to_string() })),
         });
         for (caller, response) in send_concurrently(requests.collect()).into_iter().enumerate() {
             match (caller % 5, response.status) {
