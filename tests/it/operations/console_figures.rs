@@ -278,8 +278,7 @@ fn measured_a_million_rows_are_exported_within_64_mib() {
 
 /// Returns how many times as long reads of a profile take while the growth page is opened with these pauses. Rounds with
 /// and without the page alternate.
-fn slowdown_of_reads(server: &Server, owner: &Browser<'_>, pause: Duration) -> f64 {
-    let reader = server.sign_in(PHONE);
+fn slowdown_of_reads(reader: &Caller, (server, owner): (&Server, &Browser<'_>), pause: Duration) -> f64 {
     let mut totals = [Duration::ZERO; 2];
     let (is_open, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -295,7 +294,7 @@ fn slowdown_of_reads(server: &Server, owner: &Browser<'_>, pause: Duration) -> f
             is_open.store(round % 2 == 1, Relaxed);
             let (begun, mut reads) = (Instant::now(), 0_u32);
             while begun.elapsed() < Duration::from_secs(2) {
-                server.get("/user/profile").by(&reader).send().expect(200);
+                server.get("/user/profile").by(reader).send().expect(200);
                 reads += 1;
             }
             totals[round % 2] += begun.elapsed() / reads;
@@ -343,7 +342,9 @@ fn measured_pages_of_figures_take_100_ms_at_ten_million_entries() {
     );
     let owner = Browser::new(&server, "olga", "owner");
     // Others read while an operator opens the page once a second, and while ten of them do.
-    let slowdowns = [1_000, 100].map(|pause| slowdown_of_reads(&server, &owner, Duration::from_millis(pause)));
+    let reader = server.sign_in(PHONE);
+    let slowdown = |pause| slowdown_of_reads(&reader, (&server, &owner), Duration::from_millis(pause));
+    let slowdowns = [1_000, 100].map(slowdown);
     println!("reads beside the growth page once and ten times a second: {slowdowns:.2?} times as long");
     let mut slow = Vec::new();
     for page in ["growth", "growth?days=365", "revenue", "models", ""] {
