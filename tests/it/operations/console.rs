@@ -480,7 +480,7 @@ fn all_uses_since_a_credit_count_in_the_reply() {
     // More rows than the page lists: uses, and credits between them.
     server.edit(&format!(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
-         with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 2000) \
+         with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 100000) \
          select {user}, 'coin', (select last_sequence from balances where user_id = {user} and asset = 'coin') + n, \
          case when n % 2 = 1 then 10 else -10 end, 60, case when n % 2 = 1 then 'adjust' else 'consume' end, \
          (select max(created_at) from ledger_entries) from numbers",
@@ -489,7 +489,7 @@ fn all_uses_since_a_credit_count_in_the_reply() {
     let browser = Browser::new(&server, "alice", "support");
     let page = format!("users/{}", user.user_id);
     let shown = browser.get(&page).header("accept-language", "en").send().expect(200).text();
-    let total = (1_000 * 10 + used).to_string();
+    let total = (50_000 * 10 + used).to_string();
     let (thousands, rest) = total.split_at(total.len() - 3);
     let spaced = format!("{thousands}\u{202f}{rest}");
     assert!([&total, &spaced].iter().any(|total| shown.contains(total.as_str())), "{total} in {shown}");
