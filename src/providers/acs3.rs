@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ring::{digest, hmac};
+use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ use super::{
     client::{BaseUrl, Client, HttpResponse, Post},
     percent,
 };
-use crate::types::hex;
+use crate::types::{hex, sha256_hex};
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
@@ -208,10 +208,6 @@ fn string_to_sign(canonical_request: &str) -> String {
 fn signature(string_to_sign: &str, secret: &SecretString) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
     hex(hmac::sign(&key, string_to_sign.as_bytes()).as_ref())
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 fn date(now_millis: i64) -> String {

@@ -58,6 +58,11 @@ pub fn sha256_of_parts(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
+/// Returns the SHA-256 as lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
 /// Returns the bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

@@ -26,7 +26,7 @@ mod time_input;
 use serde::Serialize;
 
 pub use credential::{
-    Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
+    Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_hex, sha256_of_parts,
 };
 pub use currency::{Currency, InvalidCurrency};
 pub use cursor::{Cursor, CursorRange, CursorSlice};

@@ -64,7 +64,7 @@ pub struct NewWebhookEvent<'fact> {
     pub user: Option<UserId>,
     /// Members beside the user, without personal texts.
     pub data: Value,
-    /// What the user wrote.
+    /// The text that the user wrote.
     pub text: Option<&'fact str>,
 }
 

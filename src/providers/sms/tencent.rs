@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ring::{digest, hmac};
+use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ use crate::{
         Failure, FailureKind, MessageReceipt, ProviderWords, WallClock, clean_code,
         client::{BaseUrl, Client, Limits, Post},
     },
-    types::hex,
+    types::{hex, sha256_hex},
 };
 
 /// The driver's name in the configuration.
@@ -223,10 +223,6 @@ fn kind_of(code: &str) -> FailureKind {
 
 fn hmac_sha256(key: &[u8], text: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text).as_ref().to_vec()
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 fn date(seconds: i64) -> String {
