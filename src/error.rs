@@ -227,6 +227,9 @@ codes! {
     StorageFailed = "storage_failed",
         "The disk failed. Nothing was stored.",
         "存储失败，没有保存任何内容。";
+    UnsupportedByDatabase = "unsupported_by_database",
+        "The database of this installation does not support this. Use the tools of the database instead.",
+        "此安装所用的数据库不支持此操作，请使用数据库自带的工具。";
     Internal = "internal",
         "Internal error.",
         "服务器内部错误。";

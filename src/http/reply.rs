@@ -69,7 +69,8 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyExists
         | Code::InterpretationLimit
         | Code::LastOwner
-        | Code::NotConfigured => StatusCode::CONFLICT,
+        | Code::NotConfigured
+        | Code::UnsupportedByDatabase => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::InvalidParameters

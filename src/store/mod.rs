@@ -1,125 +1,64 @@
-//! The SQLite databases: connections, transactions, backups and the files of the data directory.
+//! The database: one API over its engines, transactions, and the files of the data directory.
 //!
-//! Reads run in place on the calling thread, on read-only connections; see [`Store::read`]. Writes run on one thread,
-//! many operations to a commit; see [`Store::write`]. Only this module opens connections; only `domain` adds SQL.
-//!
-//! The surprise is the *sticky snapshot*: a runtime worker keeps its read transaction open between requests until
-//! something is committed. Taking the WAL read lock costs more than a point query. The writer increments the commit
-//! counter before it replies, so callers read their own writes. Commits of other processes become visible when the
-//! snapshot is [`SNAPSHOT_AGE`] old.
+//! Reads run on the calling thread; see [`Store::read`]. Writes run on one thread, many operations to a commit; see
+//! [`Store::write`]. Each engine is a module that alone knows its client library; only `domain` adds SQL, and every
+//! statement is the same text for all engines.
 
-mod background_checkpointer;
-pub mod backup;
-mod connection;
-mod engine;
-mod errors;
-mod file_identity;
 pub mod files;
-mod free_space_scrub;
 pub mod lock;
-mod migrate;
-pub mod page_changes;
-pub mod page_sums;
 mod pending;
-pub mod restore;
 mod row;
 pub mod sliding_window;
-mod snapshot;
+mod sqlite;
 mod tables;
 mod transaction;
+mod tuning;
 pub mod unnamed_file;
-mod wal_checkpoint;
+mod value;
 mod writer;
-
-#[cfg(test)]
-mod tests;
 
 use std::{
     path::Path,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, sync_channel},
     },
     time::Duration,
 };
 
-use r2d2_sqlite::SqliteConnectionManager;
-
-pub use connection::Tuning;
-pub use engine::sqlite_version;
-pub use errors::is_damage;
-use file_identity::FileIdentity;
-use migrate::{NETWORK_LOG_SCHEMA, SCHEMA, Schema};
-pub use migrate::{SCHEMA_VERSION, SchemaPolicy};
-pub use pending::Pending;
-pub use row::Row;
-use snapshot::FullReads;
-pub use snapshot::{SnapshotId, end_stale_snapshot, on_thread_park};
-pub use transaction::{Read, Write};
-use writer::TransactionKind;
-pub use writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics};
-
+use self::writer::{TransactionKind, Writer};
+pub use self::{
+    pending::Pending,
+    row::Row,
+    sqlite::{
+        FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,
+        is_damage, on_thread_park, page_changes, page_sums, restore, sqlite_version,
+    },
+    transaction::{Read, Write},
+    tuning::Tuning,
+    value::{RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
+    writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics},
+};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     keys::ServerKey,
-    metrics::Counter,
 };
-
-/// The maximum age of a sticky snapshot. It bounds how late changes of other processes become visible, and how long a
-/// snapshot can block the reuse of the WAL.
-pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
-
-/// The time limit of one read outside the worker threads, because it blocks the reuse of the WAL.
-const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
 
 /// Interval at which the writer checks for a cancelled preparation.
 const CANCELLATION_POLL: Duration = Duration::from_millis(50);
 
-/// The database of one data directory. Clones share it.
+/// The database of an installation. Clones share it.
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
-}
-
-/// The size of a database file by its pages.
-#[derive(Clone, Copy, Debug)]
-pub struct PageBytes {
-    pub used: u64,
-    pub total: u64,
-}
-
-struct Shared {
-    /// Distinguishes the stores of one process in thread-local snapshots.
-    id: u64,
-    readers: r2d2::Pool<SqliteConnectionManager>,
-    commits: Arc<AtomicU64>,
-    full_reads: FullReads,
-    clock: Clock,
-    writer: writer::Writer,
-    files: FileIdentity,
-    /// The server key, once it is known.
-    keys: Arc<OnceLock<ServerKey>>,
-    schema: Schema,
-    /// Slower reads are logged.
-    slow: Duration,
-    tuning: Tuning,
-    /// Reads that found damage in the file.
-    damage_errors: Counter,
+    engine: Engine,
     cancels_preparation: Arc<AtomicBool>,
-    can_scrub_pages: bool,
 }
 
-impl Shared {
-    /// Takes a connection from the pool. The pool hides why a connection cannot be opened, so one is opened directly to
-    /// find the cause.
-    fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
-        self.readers.get().map_err(|error| match connection::open_beside(self.files.path(), &self.tuning) {
-            Err(cause) => cause,
-            Ok(_) => error.into(),
-        })
-    }
+#[derive(Clone)]
+enum Engine {
+    File(FileStore),
 }
 
 impl Store {
@@ -131,7 +70,7 @@ impl Store {
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, `configuration` if the compiled
     /// SQLite lacks a feature, storage errors otherwise.
     pub fn open(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
-        Self::open_with(SCHEMA, path, tuning, clock, policy)
+        FileStore::open(sqlite::SCHEMA, path, tuning, clock, policy).map(Self::of_file)
     }
 
     /// Opens the file of the network log. Its writes are in the file when they reply, but synced later.
@@ -139,53 +78,39 @@ impl Store {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_network_log(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
-        Self::open_with(NETWORK_LOG_SCHEMA, path, tuning, clock, policy)
+        FileStore::open(sqlite::NETWORK_LOG_SCHEMA, path, tuning, clock, policy).map(Self::of_file)
     }
 
-    fn open_with(schema: Schema, path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        let check = |connection: &rusqlite::Connection| {
-            engine::check(connection)?;
-            schema.check(connection, policy)
-        };
-        let mut connection = connection::open_writer(path, tuning, schema.synchronous, check)?;
-        schema.migrate(&mut connection, path)?;
-        connection::truncate_wal(&connection)?;
-        let can_scrub_pages = engine::has_page_access(&connection)?;
-        let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
-        let files = FileIdentity::of(path);
-        let keys = Arc::<OnceLock<ServerKey>>::default();
-        let writer = writer::Writer::start(
-            connection,
-            files.clone(),
-            tuning,
-            clock.clone(),
-            Arc::clone(&commits),
-            full_reads.clone(),
-            Arc::clone(&keys),
-        )?;
-        let shared = Shared {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            readers: connection::reader_pool(path, tuning),
-            commits,
-            full_reads,
-            clock,
-            writer,
-            files,
-            keys,
-            schema,
-            slow: tuning.slow,
-            tuning: tuning.clone(),
-            damage_errors: Counter::default(),
-            cancels_preparation: Arc::default(),
-            can_scrub_pages,
-        };
-        Ok(Self { shared: Arc::new(shared) })
+    fn of_file(file: FileStore) -> Self {
+        Self { engine: Engine::File(file), cancels_preparation: Arc::default() }
+    }
+
+    /// Returns the database file, for operations that only files have.
+    pub fn file(&self) -> Option<&FileStore> {
+        match &self.engine {
+            Engine::File(file) => Some(file),
+        }
+    }
+
+    /// Returns the database file.
+    ///
+    /// # Errors
+    /// `unsupported_by_database` for another engine.
+    pub fn require_file(&self) -> Result<&FileStore> {
+        self.file().ok_or_else(|| Code::UnsupportedByDatabase.into())
+    }
+
+    fn writer(&self) -> &Writer {
+        match &self.engine {
+            Engine::File(file) => file.writer(),
+        }
     }
 
     /// Gives all later operations the server key. Only the first one set is used.
     pub fn set_keys(&self, keys: ServerKey) {
-        let _ = self.shared.keys.set(keys);
+        match &self.engine {
+            Engine::File(file) => file.set_keys(keys),
+        }
     }
 
     /// Runs `operation` on a consistent view of the database, in place.
@@ -196,11 +121,9 @@ impl Store {
     /// # Errors
     /// Errors of the operation, storage errors.
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        snapshot::read(&self.shared, operation).inspect_err(|error| {
-            if is_damage(error) {
-                self.shared.damage_errors.add(1);
-            }
-        })
+        match &self.engine {
+            Engine::File(file) => file.read(operation),
+        }
     }
 
     /// Queues `operation` for the writer thread and returns its receipt at once.
@@ -213,7 +136,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(TransactionKind::Savepoint, operation)
+        self.writer().submit(TransactionKind::Savepoint, operation)
     }
 
     /// Like [`Self::write`], without a savepoint, which is much of the cost of a small change.
@@ -225,12 +148,12 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(TransactionKind::NoSavepoint, operation)
+        self.writer().submit(TransactionKind::NoSavepoint, operation)
     }
 
     /// Resolves once the writer has had the write lock, whether or not other changes could be committed then.
     pub fn probe_writer(&self) -> Pending<()> {
-        self.shared.writer.submit(TransactionKind::Probe, |_| Ok(()))
+        self.writer().submit(TransactionKind::Probe, |_| Ok(()))
     }
 
     /// Runs `prepare` on this thread while a write transaction excludes all other writers, and then `operation` in that
@@ -248,8 +171,8 @@ impl Store {
     {
         let (started, start) = sync_channel(1);
         let (prepared, preparation) = sync_channel(1);
-        let cancelled = Arc::clone(&self.shared.cancels_preparation);
-        let receipt = self.shared.writer.submit(TransactionKind::Exclusive, move |tx| {
+        let cancelled = Arc::clone(&self.cancels_preparation);
+        let receipt = self.writer().submit(TransactionKind::Exclusive, move |tx| {
             if !cancelled.load(Ordering::Relaxed) {
                 // Either channel fails only when the other side has stopped.
                 let _ = started.send(());
@@ -264,71 +187,38 @@ impl Store {
 
     /// Cancels preparations of [`Self::write_exclusive_with`] from now on, so that none delays the shutdown.
     pub fn cancel_preparation(&self) {
-        self.shared.cancels_preparation.store(true, Ordering::Relaxed);
+        self.cancels_preparation.store(true, Ordering::Relaxed);
     }
 
     /// Sends the replies of large commits through this dispatcher. Only the first one set is used.
     pub fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
-        self.shared.writer.dispatch_replies_with(dispatcher);
+        self.writer().dispatch_replies_with(dispatcher);
     }
 
     /// Returns the queue length and WAL size of the writer.
     pub fn writer_load(&self) -> WriterLoad {
-        self.shared.writer.load()
+        match &self.engine {
+            Engine::File(file) => file.writer_load(),
+        }
     }
 
     /// Returns the counters of the writer since the start.
     pub fn writer_metrics(&self) -> &WriterMetrics {
-        self.shared.writer.metrics()
+        self.writer().metrics()
     }
 
     /// Returns true if the names of the database and its WAL still refer to the open files.
     pub fn has_original_files(&self) -> bool {
-        self.shared.files.is_unchanged()
+        match &self.engine {
+            Engine::File(file) => file.has_original_files(),
+        }
     }
 
-    /// Returns how many reads and writes found damage in the file since the start.
+    /// Returns how many reads and writes found damage in the database since the start.
     pub fn damage_errors(&self) -> u64 {
-        self.shared.damage_errors.get() + self.shared.writer.metrics().damage_errors.get()
-    }
-
-    /// Checks the structure of the whole database, one table with its indexes at a time. Each table is checked on its
-    /// own snapshot, so that the WAL can be reused in between.
-    ///
-    /// # Errors
-    /// Storage errors, such as damage to the list of tables.
-    pub fn structure_faults(&self) -> Result<Vec<String>> {
-        let outcome = self.find_structure_faults();
-        if outcome.as_ref().map_or_else(is_damage, |faults| !faults.is_empty()) {
-            self.shared.damage_errors.add(1);
+        match &self.engine {
+            Engine::File(file) => file.damage_errors(),
         }
-        outcome
-    }
-
-    fn find_structure_faults(&self) -> Result<Vec<String>> {
-        let _running = self.shared.full_reads.begin();
-        let connection = self.shared.reader()?;
-        // Cached pages may differ from the disk.
-        connection.execute_batch("pragma shrink_memory")?;
-        let tables = snapshot::ReadTransaction::begin(&connection)
-            .and_then(|transaction| Read::new(transaction.connection(), self.shared.clock.now()).tables())?;
-        let mut faults = Vec::new();
-        for table in tables {
-            let transaction = snapshot::ReadTransaction::begin(&connection)?;
-            faults.extend(backup::structure_faults_of(transaction.connection(), Some(&table))?);
-        }
-        Ok(faults)
-    }
-
-    /// Checks the whole database on one snapshot.
-    ///
-    /// # Errors
-    /// Storage errors.
-    pub fn faults(&self) -> Result<backup::Faults> {
-        let _running = self.shared.full_reads.begin();
-        let connection = self.shared.reader()?;
-        let transaction = snapshot::ReadTransaction::begin(&connection)?;
-        backup::faults_of(transaction.connection())
     }
 
     /// Lists differences between the database's schema and this program's.
@@ -336,70 +226,24 @@ impl Store {
     /// # Errors
     /// Storage errors.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
-        let connection = self.shared.reader()?;
-        self.shared.schema.faults(&connection)
+        match &self.engine {
+            Engine::File(file) => file.schema_faults(),
+        }
     }
 
     /// Refuses all later writes of this process with `superseded`, or permits them again.
     pub fn set_superseded(&self, is_superseded: bool) {
-        self.shared.writer.set_superseded(is_superseded);
+        self.writer().set_superseded(is_superseded);
     }
 
     /// Returns true if another machine has taken over, so that this one writes nothing.
     pub fn is_superseded(&self) -> bool {
-        self.shared.writer.is_superseded()
-    }
-
-    /// Returns true if the compiled SQLite can overwrite single pages. [`Self::vacuum`] is the alternative.
-    pub fn can_scrub_pages(&self) -> bool {
-        self.shared.can_scrub_pages
-    }
-
-    /// Rewrites the database without unused space, and truncates the WAL. No write runs meanwhile.
-    pub fn vacuum(&self) -> Pending<()> {
-        self.shared.writer.submit(TransactionKind::Vacuum, |_| Ok(()))
-    }
-
-    /// Returns how many bytes of the file's pages are in use, and how many there are.
-    ///
-    /// # Errors
-    /// Storage errors.
-    pub fn page_bytes(&self) -> Result<PageBytes> {
-        let connection = self.shared.reader()?;
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0).map(u64::from));
-        let (size, total, free) = (pragma("page_size")?, pragma("page_count")?, pragma("freelist_count")?);
-        Ok(PageBytes { used: size * total.saturating_sub(free), total: size * total })
-    }
-
-    /// Returns the path of the database file.
-    pub fn path(&self) -> &Path {
-        self.shared.files.path()
+        self.writer().is_superseded()
     }
 
     /// Commits all queued writes and stops the writer. Later writes fail with `overloaded`.
     pub fn close(&self) {
-        self.shared.writer.stop();
-    }
-}
-
-#[cfg(test)]
-impl Store {
-    /// Runs an operation, rolls it back, and returns the number of steps of SQLite's virtual machine: a cost that does
-    /// not depend on the hardware.
-    pub(crate) fn counting_steps<T>(&self, operation: impl FnOnce(&Write<'_>) -> Result<T>) -> (T, u64) {
-        let connection = rusqlite::Connection::open(self.path()).unwrap();
-        let steps = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&steps);
-        connection.execute_batch("begin immediate").unwrap();
-        let count = move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        connection.progress_handler(1, Some(count)).unwrap();
-        let outcome = operation(&Write::new(&connection, self.shared.clock.now())).unwrap();
-        let taken = steps.load(Ordering::Relaxed);
-        connection.execute_batch("rollback").unwrap();
-        (outcome, taken)
+        self.writer().stop();
     }
 }
 

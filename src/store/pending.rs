@@ -8,7 +8,7 @@ use std::{
 
 use oneshot::AsyncReceiver;
 
-use super::snapshot;
+use super::sqlite::is_worker;
 use crate::error::{Error, Result};
 
 /// A receipt for a queued write. It resolves once the write is on disk. HTTP awaits it, the command line blocks on it.
@@ -37,7 +37,7 @@ impl<T> Pending<T> {
     /// # Errors
     /// Errors of the operation, storage errors.
     pub fn wait(self) -> Result<T> {
-        debug_assert!(!snapshot::is_worker(), "a worker thread would wait for a reply that it may have to deliver");
+        debug_assert!(!is_worker(), "a worker thread would wait for a reply that it may have to deliver");
         pollster::block_on(self)
     }
 }

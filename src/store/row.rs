@@ -1,40 +1,69 @@
 //! Rows of query results.
 
-use rusqlite::{
-    Result,
-    types::{FromSql, ValueRef},
+use super::{
+    sqlite::{FileRow, value_in},
+    value::{RowError, RowResult, SqlColumn, SqlValue},
 };
 
-/// A result row. Unlike rusqlite's, its `get` is compiled once for each type instead of inlined at each column.
-pub struct Row<'row>(&'row rusqlite::Row<'row>);
+/// A result row.
+pub struct Row<'row>(Source<'row>);
+
+enum Source<'row> {
+    File(&'row FileRow<'row>),
+}
 
 impl<'row> Row<'row> {
-    pub(super) fn new(row: &'row rusqlite::Row<'row>) -> Self {
-        Self(row)
+    pub(super) fn of_file(row: &'row FileRow<'row>) -> Self {
+        Self(Source::File(row))
     }
 
-    /// Returns the value of a column, counted from 0.
+    fn value(&self, column: usize) -> Option<SqlValue<'_>> {
+        match &self.0 {
+            Source::File(row) => value_in(row, column),
+        }
+    }
+
+    /// Returns the value of a column, counted from 0. It is compiled once for each type.
     ///
     /// # Errors
     /// If the value is not of this type.
     #[inline(never)]
-    pub fn get<T: FromSql>(&self, column: usize) -> Result<T> {
-        self.0.get(column)
+    pub fn get<T: SqlColumn>(&self, column: usize) -> RowResult<T> {
+        let value = self.value(column).and_then(T::from_value);
+        value.ok_or(RowError::Type { column, expected: std::any::type_name::<T>() })
     }
 
-    /// Borrows the value of a column.
+    /// Borrows the text of a column.
     ///
     /// # Errors
-    /// If there is no such column.
-    pub fn get_ref(&self, column: usize) -> Result<ValueRef<'_>> {
-        self.0.get_ref(column)
+    /// If it holds no text.
+    pub fn text(&self, column: usize) -> RowResult<&str> {
+        let text = self.value(column).and_then(SqlValue::as_text);
+        text.ok_or(RowError::Type { column, expected: "text" })
+    }
+
+    /// Borrows the text of a column, if it holds any.
+    ///
+    /// # Errors
+    /// If it holds something else.
+    pub fn optional_text(&self, column: usize) -> RowResult<Option<&str>> {
+        if self.value(column) == Some(SqlValue::Null) { Ok(None) } else { self.text(column).map(Some) }
+    }
+
+    /// Borrows the bytes of a column.
+    ///
+    /// # Errors
+    /// If it holds no bytes.
+    pub fn bytes(&self, column: usize) -> RowResult<&[u8]> {
+        let bytes = self.value(column).and_then(SqlValue::as_blob);
+        bytes.ok_or(RowError::Type { column, expected: "bytes" })
     }
 
     /// Parses the text of a column.
     ///
     /// # Errors
     /// If `parse` returns none.
-    pub fn get_parsed<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> Result<T> {
-        parse(self.get_ref(column)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
+    pub fn get_parsed<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> RowResult<T> {
+        parse(self.text(column)?).ok_or(RowError::Invalid)
     }
 }

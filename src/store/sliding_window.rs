@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use rusqlite::Params;
-
 use crate::{
     error::{Code, Error, RateLimit, Result},
-    store::Read,
+    store::{Read, SqlParameter},
     types::Timestamp,
 };
 
@@ -35,10 +33,7 @@ pub struct WindowUse {
     pub frees_after: Option<Duration>,
 }
 
-impl<K> Window<K>
-where
-    for<'key> (&'key K, u32, i64): Params,
-{
+impl<K: SqlParameter> Window<K> {
     /// Returns the time until the window accepts another row.
     pub fn opens_after_in(&self, tx: &Read<'_>) -> Result<Duration> {
         let Some(newer) = self.limit.quota.checked_sub(1) else { return Ok(self.limit.window) };
@@ -71,10 +66,7 @@ where
 ///
 /// # Errors
 /// `too_many_requests`, with the time until all windows do.
-pub fn require_open_in<K>(tx: &Read<'_>, windows: &[Window<K>]) -> Result<()>
-where
-    for<'key> (&'key K, u32, i64): Params,
-{
+pub fn require_open_in<K: SqlParameter>(tx: &Read<'_>, windows: &[Window<K>]) -> Result<()> {
     let mut longest: Option<(Duration, RateLimit)> = None;
     for window in windows {
         let wait = window.opens_after_in(tx)?;

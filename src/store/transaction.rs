@@ -7,26 +7,61 @@ use std::{
     ops::{ControlFlow, Deref},
 };
 
-use rusqlite::{CachedStatement, Connection, Params};
-
-use super::{SnapshotId, row::Row};
+use super::{
+    SnapshotId,
+    row::Row,
+    sqlite::{FileConnection, Statement},
+    value::{RowResult, SqlParameters},
+};
 use crate::{
     error::{Error, Result},
     keys::ServerKey,
     types::Timestamp,
 };
 
+/// The connection of a transaction.
+#[derive(Clone, Copy)]
+pub(super) enum Access<'connection> {
+    File(&'connection FileConnection),
+}
+
+impl Access<'_> {
+    fn query(
+        self,
+        sql: &str,
+        parameters: &impl SqlParameters,
+        visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        match self {
+            Self::File(connection) => Statement::prepare(connection, sql)?.query(parameters, visit),
+        }
+    }
+
+    fn execute(self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
+        match self {
+            Self::File(connection) => Statement::prepare(connection, sql)?.execute(parameters),
+        }
+    }
+
+    /// Returns the number of rows changed on this connection so far. It never decreases.
+    fn changes(self) -> u64 {
+        match self {
+            Self::File(connection) => connection.total_changes(),
+        }
+    }
+}
+
 /// A consistent view of the database.
 pub struct Read<'connection> {
-    connection: &'connection Connection,
+    session: Access<'connection>,
     snapshot_id: Option<SnapshotId>,
     keys: Option<&'connection ServerKey>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
-    pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { connection, snapshot_id: None, keys: None, now }
+    pub(super) fn new(session: Access<'connection>, now: Timestamp) -> Self {
+        Self { session, snapshot_id: None, keys: None, now }
     }
 
     pub(super) fn with_snapshot_id(self, id: SnapshotId) -> Self {
@@ -47,32 +82,27 @@ impl<'connection> Read<'connection> {
         self.snapshot_id
     }
 
-    /// Returns the statement from the connection's cache, or prepares it.
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
-        Ok(self.connection.prepare_cached(sql)?)
-    }
-
     /// Returns the first row, if there is one.
     pub fn first<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        params: impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T>,
     ) -> Result<Option<T>> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params)?;
-        Ok(match rows.next()? {
-            Some(found) => Some(row(&Row::new(found))?),
-            None => None,
-        })
+        let (mut row, mut first) = (Some(row), None);
+        let visited = self.session.query(sql, &params, |found| {
+            first = row.take().map(|row| row(found)).transpose()?;
+            Ok(ControlFlow::Break(()))
+        });
+        visited.map(|_| first)
     }
 
     /// Returns the one row of a statement that always has one, such as a count.
     pub fn one<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        params: impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T>,
     ) -> Result<T> {
         self.first(sql, params, row)?
             .ok_or_else(|| Error::internal("a statement that always returns a row returned none"))
@@ -82,8 +112,8 @@ impl<'connection> Read<'connection> {
     pub fn all<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        params: impl SqlParameters,
+        mut row: impl FnMut(&Row<'_>) -> RowResult<T>,
     ) -> Result<Vec<T>> {
         let mut all = Vec::new();
         self.each(sql, params, |found| {
@@ -94,7 +124,12 @@ impl<'connection> Read<'connection> {
     }
 
     /// Passes each row to a function, for results that are too long for memory.
-    pub fn each(&self, sql: &str, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    pub fn each(
+        &self,
+        sql: &str,
+        params: impl SqlParameters,
+        mut row: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
     }
 
@@ -102,17 +137,10 @@ impl<'connection> Read<'connection> {
     pub fn each_until(
         &self,
         sql: &str,
-        params: impl Params,
-        mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        params: impl SqlParameters,
+        row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params)?;
-        while let Some(found) = rows.next()? {
-            if row(&Row::new(found))?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        self.session.query(sql, &params, row)
     }
 }
 
@@ -126,9 +154,9 @@ pub struct Write<'connection> {
 }
 
 impl<'connection> Write<'connection> {
-    pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        let changes_before = Cell::new(connection.total_changes());
-        Self { read: Read::new(connection, now), truncates_wal: Cell::new(false), changes_before }
+    pub(super) fn new(session: Access<'connection>, now: Timestamp) -> Self {
+        let changes_before = Cell::new(session.changes());
+        Self { read: Read::new(session, now), truncates_wal: Cell::new(false), changes_before }
     }
 
     pub(super) fn with_keys(self, keys: Option<&'connection ServerKey>) -> Self {
@@ -137,12 +165,12 @@ impl<'connection> Write<'connection> {
 
     /// Resets the change count for the next operation of the transaction.
     pub(super) fn begin_operation(&self) {
-        self.changes_before.set(self.read.connection.total_changes());
+        self.changes_before.set(self.read.session.changes());
     }
 
     /// Returns the number of rows that the operation has changed and not rolled back.
     pub fn changed(&self) -> u64 {
-        self.read.connection.total_changes() - self.changes_before.get()
+        self.read.session.changes() - self.changes_before.get()
     }
 
     /// Requests that the WAL is truncated before the reply, or as soon as no reader uses it: deleted data must not
@@ -156,14 +184,16 @@ impl<'connection> Write<'connection> {
     }
 
     /// Runs a statement and returns the number of changed rows.
-    pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        Ok(self.prepare(sql)?.execute(params)?)
+    pub fn execute(&self, sql: &str, params: impl SqlParameters) -> Result<usize> {
+        self.read.session.execute(sql, &params)
     }
 
     /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which
     /// SQLite creates a temporary table each time.
-    pub fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
-        Ok(self.prepare(sql)?.insert(params)?)
+    pub fn insert(&self, sql: &str, params: impl SqlParameters) -> Result<i64> {
+        match self.read.session {
+            Access::File(connection) => Statement::prepare(connection, sql)?.insert(&params),
+        }
     }
 
     /// Rolls back all changes of this operation, so that it can store something else instead. Requires the savepoint of
@@ -175,7 +205,7 @@ impl<'connection> Write<'connection> {
     /// Rolls back to a savepoint at which the operation had this many changes.
     fn roll_back(&self, sql: &str, changed: u64) -> Result<()> {
         self.execute(sql, ())?;
-        self.changes_before.set(self.read.connection.total_changes() - changed);
+        self.changes_before.set(self.read.session.changes() - changed);
         Ok(())
     }
 
@@ -197,9 +227,13 @@ impl<'connection> Write<'connection> {
     }
 
     /// Runs a statement once for each set of parameters and returns the number of changed rows.
-    pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
-        let mut statement = self.prepare(sql)?;
-        sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
+    pub fn execute_each<P: SqlParameters>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
+        match self.read.session {
+            Access::File(connection) => {
+                let mut statement = Statement::prepare(connection, sql)?;
+                sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(&params)?))
+            }
+        }
     }
 }
 

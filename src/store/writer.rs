@@ -1,51 +1,31 @@
-//! The writer thread: commits many operations at once and replies once the disk has them.
+//! The queue of the writer thread, which commits many operations at once and replies once they are durable.
 //!
 //! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
 //! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations, except those that changed
-//! nothing and saw no change. A failed sync ends the process: the kernel may have marked the lost pages clean, so only
-//! recovery from the WAL at the next start is safe.
+//! nothing and saw no change. Each engine commits in its own way: `sqlite/committer.rs`, `postgres/committer.rs`.
 
-mod checkpoint;
 mod job;
-mod work;
 
 use std::{
-    cell::Cell,
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{SyncSender, TrySendError, sync_channel},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
-
-use self::{
-    checkpoint::{Checkpoint, LOG_TRUNCATED_ABOVE},
-    job::{Job, Operation},
-    work::Work,
-};
-use super::{
-    Pending, Tuning, Write,
-    background_checkpointer::BackgroundCheckpointer,
-    file_identity::FileIdentity,
-    snapshot::FullReads,
-    wal_checkpoint::{LogPages, note_log_pages},
-};
+use self::job::Operation;
+pub use self::job::{CommitReplies, ReplyDispatcher};
+pub(super) use self::job::{Job, TransactionKind};
+use super::{Pending, Tuning, Write, is_damage};
 use crate::{
-    clock::Clock,
     concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result, Sentence},
-    keys::ServerKey,
     metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
     thread_priority::lower_thread_priority,
 };
-
-pub(super) use job::TransactionKind;
-pub use job::{CommitReplies, ReplyDispatcher};
 
 /// The queue length and WAL size of the writer.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +34,7 @@ pub struct WriterLoad {
     pub queued: u64,
     /// Maximum number of queued operations.
     pub capacity: usize,
-    /// Bytes of the write-ahead log.
+    /// Bytes of the write-ahead log. 0 without a database file.
     pub log_bytes: u64,
 }
 
@@ -71,13 +51,18 @@ pub struct WriterMetrics {
     pub damage_errors: Counter,
 }
 
+/// Jobs of one commit.
+pub(super) type Jobs = Vec<Box<dyn Job>>;
+
+/// Number of replies of a commit from which on dispatching them together is cheaper.
+const MIN_DISPATCHED_REPLIES: usize = 3;
+
 /// State shared by the thread and its callers.
 struct Shared {
     /// Operations queued or being committed.
     queued: AtomicU64,
     metrics: WriterMetrics,
     dispatcher: OnceLock<ReplyDispatcher>,
-    log: PathBuf,
     /// True if another machine has taken over.
     is_superseded: AtomicBool,
 }
@@ -89,20 +74,112 @@ pub(super) struct Writer {
     capacity: usize,
 }
 
+/// The thread's side of the queue.
+pub(super) struct Queue {
+    pub(super) jobs: Receiver<Box<dyn Job>>,
+    shared: Arc<Shared>,
+    /// Maximum number of operations in a commit.
+    commit_size: usize,
+    /// Slower operations and commits are logged.
+    slow: Duration,
+}
+
+impl Queue {
+    /// Passes this operation and those that wait behind it to `commit`, which commits some and returns the rest, until
+    /// none is left.
+    pub(super) fn commit_batch(&self, first: Box<dyn Job>, commit: impl Fn(Jobs) -> Jobs) {
+        let mut waiting: Jobs = std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
+        let (size, begun) = (waiting.len() as u64, Instant::now());
+        while !waiting.is_empty() {
+            waiting = commit(waiting);
+        }
+        self.shared.queued.fetch_sub(size, Ordering::Relaxed);
+        let took = begun.elapsed();
+        self.shared.metrics.operations.add(size);
+        self.shared.metrics.durations.add_duration(took);
+        if took >= self.slow {
+            tracing::warn!(operations = size, duration_ms = took.as_millis(), "slow commit");
+        }
+    }
+
+    /// Runs operations with `run` up to the first whose error ended the transaction. Returns for each that ran whether a
+    /// failed commit concerns it: one that changed nothing and saw no change of the others has its result in any case.
+    pub(super) fn run_jobs(
+        &self,
+        jobs: &mut [Box<dyn Job>],
+        transaction: &Write<'_>,
+        run: impl Fn(&mut dyn Job) -> Result<()>,
+    ) -> (Vec<bool>, Result<()>) {
+        let mut begun = Instant::now();
+        let (mut is_concerned, mut has_changes) = (Vec::with_capacity(jobs.len()), false);
+        for job in jobs {
+            let outcome = run(job.as_mut());
+            has_changes |= outcome.is_err() || transaction.changed() > 0;
+            is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
+            if job.found_damage() {
+                self.shared.metrics.damage_errors.add(1);
+            }
+            begun = self.log_if_slow(job.as_ref(), begun);
+            if outcome.is_err() {
+                return (is_concerned, outcome);
+            }
+        }
+        (is_concerned, Ok(()))
+    }
+
+    /// Logs a slow operation. Returns the current time.
+    fn log_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
+        let now = Instant::now();
+        let took = now.duration_since(begun);
+        if took >= self.slow {
+            tracing::warn!(operation = job.name(), duration_ms = took.as_millis(), "slow query");
+        }
+        now
+    }
+
+    /// Counts and logs a failed commit.
+    pub(super) fn note_failure(&self, jobs: &[Box<dyn Job>], error: &Error) {
+        tracing::error!(%error, operations = jobs.len(), "a commit failed");
+        self.shared.metrics.failures.add(1);
+        let is_counted = jobs.iter().any(|job| job.found_damage());
+        self.shared.metrics.damage_errors.add(u64::from(is_damage(error) && !is_counted));
+    }
+
+    /// Counts a transaction that could not begin.
+    pub(super) fn note_refusal(&self) {
+        self.shared.metrics.failures.add(1);
+    }
+
+    /// Sends the replies. Each one wakes another thread, which costs more than the reply, so many are dispatched together
+    /// to the threads that wait for them.
+    pub(super) fn reply(&self, jobs: Jobs, failure: Option<Error>) {
+        let replies = CommitReplies { jobs, failure };
+        if let Some(dispatcher) = self.shared.dispatcher.get().filter(|_| replies.jobs.len() >= MIN_DISPATCHED_REPLIES)
+        {
+            dispatcher(replies);
+        }
+    }
+
+    /// Replies to the operations of a failed commit: with the failure to those that it concerns.
+    pub(super) fn reply_to_failed(&self, jobs: Jobs, is_concerned: &[bool], error: Error) {
+        let (mut concerned, mut others) = (Vec::new(), Vec::new());
+        for (job, is_concerned) in jobs.into_iter().zip(is_concerned) {
+            if *is_concerned { concerned.push(job) } else { others.push(job) }
+        }
+        self.reply(concerned, Some(error));
+        self.reply(others, None);
+    }
+}
+
+/// Returns the number of leading operations that share one transaction: at least one.
+pub(super) fn batch_length(jobs: &[Box<dyn Job>]) -> usize {
+    jobs.iter().position(|job| !job.kind().is_shared()).map_or(jobs.len(), |index| index.max(1))
+}
+
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        files: FileIdentity,
-        tuning: &Tuning,
-        clock: Clock,
-        commits: Arc<AtomicU64>,
-        full_reads: FullReads,
-        keys: Arc<OnceLock<ServerKey>>,
-    ) -> Result<Self> {
+    /// Starts the thread. It runs `work` until the queue is closed.
+    pub(super) fn start(tuning: &Tuning, work: impl FnOnce(Queue) + Send + 'static) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
-        connection.wal_hook(Some(note_log_pages));
-        connection.pragma_update(None, "journal_size_limit", LOG_TRUNCATED_ABOVE.cast_signed())?;
-        let checkpointer = BackgroundCheckpointer::start(files.path(), tuning)?;
         let shared = Arc::new(Shared {
             queued: AtomicU64::new(0),
             metrics: WriterMetrics {
@@ -112,34 +189,16 @@ impl Writer {
                 damage_errors: Counter::default(),
             },
             dispatcher: OnceLock::default(),
-            log: files.path().with_extension("db-wal"),
             is_superseded: AtomicBool::new(false),
         });
-        let (of_thread, slow, commit_size) = (Arc::clone(&shared), tuning.slow, tuning.commit_size);
+        let of_thread = Queue { jobs, shared: Arc::clone(&shared), commit_size: tuning.commit_size, slow: tuning.slow };
         let is_low_priority = tuning.is_low_priority;
-        let work = move || {
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
             if is_low_priority {
                 lower_thread_priority();
             }
-            let work = Work {
-                connection: &connection,
-                jobs,
-                clock,
-                commits,
-                full_reads,
-                keys,
-                shared: of_thread,
-                commit_size,
-                slow,
-                log_pages: LogPages::of_this_thread(),
-                files,
-                checkpointer,
-                checkpoint: Cell::new(Checkpoint::default()),
-                truncate_log_at: Cell::new(None),
-            };
-            work.run();
-        };
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(work);
+            work(of_thread);
+        });
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
@@ -185,12 +244,9 @@ impl Writer {
         self.shared.is_superseded.load(Ordering::Relaxed)
     }
 
-    pub(super) fn load(&self) -> WriterLoad {
-        WriterLoad {
-            queued: self.shared.queued.load(Ordering::Relaxed),
-            capacity: self.capacity,
-            log_bytes: file_size(&self.shared.log),
-        }
+    /// Returns the load of a writer whose log has this size.
+    pub(super) fn load(&self, log_bytes: u64) -> WriterLoad {
+        WriterLoad { queued: self.shared.queued.load(Ordering::Relaxed), capacity: self.capacity, log_bytes }
     }
 
     pub(super) fn metrics(&self) -> &WriterMetrics {
@@ -215,8 +271,4 @@ impl Drop for Writer {
 
 fn busy(detail: impl Into<Sentence>) -> Error {
     Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
-}
-
-fn file_size(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

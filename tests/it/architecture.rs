@@ -327,20 +327,10 @@ fn only_providers_use_the_http_client() {
 
 #[test]
 fn only_the_store_opens_connections_and_only_domain_writes_sql() {
-    let uses = uses_outside(&["store/", "domain/"], |word| ["rusqlite", "libsqlite3_sys"].contains(&word.text));
-    assert_none(&uses, "rusqlite is allowed in src/store and src/domain only");
+    let uses = uses_outside(&["store/sqlite/"], |word| ["rusqlite", "libsqlite3_sys"].contains(&word.text));
+    assert_none(&uses, "rusqlite is allowed in src/store/sqlite only");
     let uses = uses_outside(&["store/"], |word| word.text.starts_with("r2d2"));
     assert_none(&uses, "the connection pool is allowed in src/store only");
-    let allowed = ["::Params", "::Result", "::Error"];
-    let is_more = |word: &Word<'_>| word.text == "rusqlite" && !allowed.iter().any(|item| word.after.starts_with(item));
-    let outside_domain: Vec<_> = sources().iter().map(|source| source.path.clone()).collect();
-    let outside_domain: Vec<_> =
-        outside_domain.iter().map(String::as_str).filter(|path| !path.starts_with("domain/")).collect();
-    let uses = uses_outside(&outside_domain, is_more);
-    assert_none(
-        &uses,
-        "src/domain may use rusqlite to read rows only; connections and transactions belong to src/store",
-    );
 }
 
 /// Returns each table and the only subject that may use it in SQL, as the schemas declare.

@@ -13,7 +13,7 @@ use crate::{
     domain::Each,
     error::{Code, Error, Result},
     providers::llm::{ModelRequest, TokenUsage, offline},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Date, MicroAmount, TimeZone, Timestamp, UserId},
 };
 
@@ -366,11 +366,11 @@ fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX).min(1 << 48)
 }
 
-fn amount_of(row: &Row<'_>) -> rusqlite::Result<Amount> {
+fn amount_of(row: &Row<'_>) -> RowResult<Amount> {
     Ok(Amount { tokens: unsigned(row.get(0)?), cost: MicroAmount::from_stored(row.get(1)?) })
 }
 
-fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
+fn usage_of(row: &Row<'_>) -> RowResult<UsageRow> {
     Ok(UsageRow {
         day: row.get(0)?,
         kind: row.get(1)?,

@@ -9,7 +9,6 @@ mod orphans;
 
 use std::{borrow::Cow, ops::ControlFlow, sync::Arc, time::Duration};
 
-use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
         },
     },
     error::{Code, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowError, RowResult, SqlParameters, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
@@ -593,7 +592,7 @@ fn new_row<'draft>(
     newest: RecordNumbers,
     draft: &'draft HistoryDraft<'_>,
     at: Timestamp,
-) -> impl Params + use<'draft> {
+) -> impl SqlParameters + use<'draft> {
     (
         user.0,
         newest.sequence,
@@ -609,11 +608,11 @@ fn new_row<'draft>(
     )
 }
 
-fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<HistoryRecord<'row>> {
-    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
+fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {
+    let text = |column| Ok::<_, RowError>(row.optional_text(column)?);
     Ok(HistoryRecord {
         draft: HistoryDraft {
-            local_record_id: row.get_ref(0)?.as_str()?.into(),
+            local_record_id: row.text(0)?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),
             json_data: text(3)?.map(JsonText::from_stored),

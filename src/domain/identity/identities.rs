@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     domain::{Each, identity::users},
     error::{Code, Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Timestamp, UserId, named_enum},
 };
 
@@ -176,7 +176,7 @@ pub fn delete_expired_tokens_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     )
 }
 
-fn identity_of(row: &Row<'_>) -> rusqlite::Result<UserIdentity> {
+fn identity_of(row: &Row<'_>) -> RowResult<UserIdentity> {
     Ok(UserIdentity {
         key: IdentityKey { provider: row.get_parsed(0, IdentityProvider::from_name)?, subject: row.get(1)? },
         linked_at: Timestamp(row.get(2)?),

@@ -8,7 +8,7 @@ use crate::{
     core::Core,
     domain::{divination::chart::DayStart, identity::users},
     error::Result,
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{Locale, QuietHours, TimeZone, Timestamp, UserId, named_enum},
 };
 
@@ -165,7 +165,7 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
     )
 }
 
-fn preferences_of(row: &Row<'_>) -> rusqlite::Result<Preferences> {
+fn preferences_of(row: &Row<'_>) -> RowResult<Preferences> {
     let (locale, time_zone): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     Ok(Preferences {
         account: row.get(0)?,

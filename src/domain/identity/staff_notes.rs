@@ -10,7 +10,7 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{Timestamp, UserId},
 };
 
@@ -121,7 +121,7 @@ fn add_in(tx: &Write<'_>, user: UserId, author: &str, content: &str) -> Result<S
     )
 }
 
-fn note_of(row: &Row<'_>) -> rusqlite::Result<StaffNote> {
+fn note_of(row: &Row<'_>) -> RowResult<StaffNote> {
     Ok(StaffNote {
         id: row.get(0)?,
         user: UserId(row.get(1)?),

@@ -18,7 +18,7 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{SuspensionScope, TimeZone, Timestamp, UserId, named_enum},
 };
 
@@ -270,7 +270,7 @@ fn not_suspended_in(tx: &Read<'_>, user: UserId, scope: SuspensionScope) -> Resu
     )))
 }
 
-fn suspension_of(row: &Row<'_>) -> rusqlite::Result<Suspension> {
+fn suspension_of(row: &Row<'_>) -> RowResult<Suspension> {
     Ok(Suspension {
         id: row.get(0)?,
         user: UserId(row.get(1)?),

@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{Secret, Timestamp, UserId, sha256},
 };
 
@@ -403,7 +403,7 @@ fn find_by_hash_in(tx: &Read<'_>, hash: [u8; 32]) -> Result<Option<TokenRow>> {
 }
 
 /// Reads four columns from `first` on: expires at, replaced at, family expires at, last used at.
-fn lifetime_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetime> {
+fn lifetime_of(row: &Row<'_>, first: usize) -> RowResult<Lifetime> {
     Ok(Lifetime {
         expires_at: Timestamp(row.get(first)?),
         replaced_at: row.get::<Option<i64>>(first + 1)?.map(Timestamp),

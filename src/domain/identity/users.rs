@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     domain::operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     error::{Code, Fault, FieldCode, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Date, EmailAddress, PhoneNumber, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
@@ -281,8 +281,8 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
 }
 
 /// Reads the columns id, phone number, email and creation time.
-fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
-    let (phone_number, email) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
+fn user_of(row: &Row<'_>) -> RowResult<User> {
+    let (phone_number, email) = (row.optional_text(1)?, row.optional_text(2)?);
     Ok(User {
         id: UserId(row.get(0)?),
         phone_number: phone_number.map(PhoneNumber::from_canonical),
@@ -292,7 +292,7 @@ fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
 }
 
 /// Reads the columns nickname, gender, birthday and signature.
-fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
+fn profile_of(row: &Row<'_>, id: UserId) -> RowResult<Profile> {
     Ok(Profile {
         id,
         nickname: row.get(0)?,

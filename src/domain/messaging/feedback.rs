@@ -28,7 +28,7 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, RateLimit, Result, Sentence},
     store::{
-        Pending, Read, Row, Write,
+        Pending, Read, Row, RowResult, Write,
         sliding_window::{self, HOUR, Window, WindowUse},
     },
     types::{CursorRange, CursorSlice, PageRequest, Paginated, PhoneNumber, Timestamp, UserId, named_enum},
@@ -429,7 +429,7 @@ fn insert_in(
     Ok(feedback)
 }
 
-fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {
+fn feedback_of(row: &Row<'_>) -> RowResult<Feedback> {
     Ok(Feedback {
         id: row.get(0)?,
         user: row.get::<Option<i64>>(1)?.map(UserId),

@@ -15,7 +15,7 @@ use crate::{
     domain::{Each, identity::preferences::NotificationKind},
     error::{Code, Result},
     providers::push::PushService,
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{Timestamp, UserId},
 };
 
@@ -274,7 +274,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 }
 
 /// Reads the columns of `device_columns` from `first` on.
-fn device_of(row: &Row<'_>, first: usize) -> rusqlite::Result<PushDevice> {
+fn device_of(row: &Row<'_>, first: usize) -> RowResult<PushDevice> {
     Ok(PushDevice {
         id: row.get(first)?,
         user: UserId(row.get(first + 1)?),

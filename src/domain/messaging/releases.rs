@@ -8,7 +8,7 @@ use url::Url;
 use crate::{
     core::Core,
     error::{Code, Error, Fault, FieldCode, Result},
-    store::{Pending, Read, Row},
+    store::{Pending, Read, Row, RowResult},
     types::{PageRequest, Paginated, Timestamp, clean},
 };
 
@@ -245,7 +245,7 @@ fn latest_required_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Re
     )
 }
 
-fn release_of(row: &Row<'_>) -> rusqlite::Result<Release> {
+fn release_of(row: &Row<'_>) -> RowResult<Release> {
     Ok(Release {
         id: row.get(0)?,
         version: row.get(1)?,

@@ -24,7 +24,7 @@ use crate::{
         money::ledger::Authority,
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
@@ -353,7 +353,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )
 }
 
-fn review_of(row: &Row<'_>) -> rusqlite::Result<Review> {
+fn review_of(row: &Row<'_>) -> RowResult<Review> {
     let list = |index| row.get::<String>(index).map(|json| serde_json::from_str(&json).unwrap_or_default());
     Ok(Review {
         id: row.get(0)?,

@@ -15,7 +15,7 @@ use crate::{
     core::Core,
     domain::{Each, identity::users},
     error::{Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -150,7 +150,7 @@ pub fn disagreements(core: &Core, page: PageRequest) -> Result<Paginated<Disagre
     })
 }
 
-fn row_of(row: &Row<'_>) -> rusqlite::Result<Disagreement> {
+fn row_of(row: &Row<'_>) -> RowResult<Disagreement> {
     let list = |index| row.get::<String>(index).map(|json| serde_json::from_str(&json).unwrap_or_default());
     Ok(Disagreement {
         id: row.get(0)?,

@@ -19,7 +19,7 @@ use crate::{
     },
     error::{Code, Error, RateLimit, Result},
     store::{
-        Read, Row, Write,
+        Read, Row, RowResult, Write,
         sliding_window::{self, HOUR, PURGE_BATCH, Window},
     },
     types::{PageRequest, Paginated, Timestamp, UserId},
@@ -346,7 +346,7 @@ pub fn types_after_in(tx: &Read<'_>, after: i64, limit: u32) -> Result<Vec<(i64,
     tx.all(sql, (after, limit), |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))
 }
 
-fn violation_of(row: &Row<'_>) -> rusqlite::Result<ViolationRecord> {
+fn violation_of(row: &Row<'_>) -> RowResult<ViolationRecord> {
     let words: String = row.get(4)?;
     Ok(ViolationRecord {
         id: row.get(0)?,
@@ -362,7 +362,7 @@ fn violation_of(row: &Row<'_>) -> rusqlite::Result<ViolationRecord> {
     })
 }
 
-fn count_of(row: &Row<'_>) -> rusqlite::Result<NameCount> {
+fn count_of(row: &Row<'_>) -> RowResult<NameCount> {
     Ok(NameCount { name: row.get(0)?, count: row.get(1)? })
 }
 

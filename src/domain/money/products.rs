@@ -9,7 +9,7 @@ use crate::{
     core::Core,
     domain::money::ledger::Asset,
     error::{Code, Error, Fault, FieldCode, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowError, RowResult, Write},
     types::{Fen, Locale, Timestamp, clean_line, clean_lines},
 };
 
@@ -463,9 +463,9 @@ fn insert_version_in(tx: &Write<'_>, product: &Product) -> Result<()> {
     .map(drop)
 }
 
-fn product_row(row: &Row<'_>) -> rusqlite::Result<Product> {
+fn product_row(row: &Row<'_>) -> RowResult<Product> {
     let amount = match row.get::<Option<i64>>(7)? {
-        Some(fen) => Some(Fen::from_fen(fen).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(7, fen))?),
+        Some(fen) => Some(Fen::from_fen(fen).map_err(|_| RowError::Invalid)?),
         None => None,
     };
     Ok(Product {

@@ -17,7 +17,7 @@ use crate::{
     domain::operations::table_head,
     error::Result,
     keys::ServerKey,
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -344,7 +344,7 @@ fn list_of_time_in(tx: &Read<'_>, filter: &AuditFilter, page: PageRequest) -> Re
     })
 }
 
-fn audit_row(row: &Row<'_>) -> rusqlite::Result<StoredAuditEvent> {
+fn audit_row(row: &Row<'_>) -> RowResult<StoredAuditEvent> {
     let user: Option<i64> = row.get(4)?;
     Ok(StoredAuditEvent {
         id: row.get(0)?,

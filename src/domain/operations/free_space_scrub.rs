@@ -1,7 +1,7 @@
 //! Schedules and runs the free-space scrub, which clears remains of deleted rows from the database file.
 //!
 //! An operation that deletes private data requests a scrub in the same write. Some seconds later a background pass reads
-//! the whole file and overwrites stale bytes in small writes; see `store/free_space_scrub.rs`. If the compiled SQLite
+//! the whole file and overwrites stale bytes in small writes; see `store/sqlite/free_space_scrub.rs`. If the compiled SQLite
 //! cannot write single pages, the pass runs VACUUM instead. The request is stored, so that an interrupted pass restarts.
 
 use std::{
@@ -98,7 +98,9 @@ pub fn delete_counted_in_batches(
 /// # Errors
 /// Storage errors; the next call starts a new pass.
 pub fn run_if_due(core: &Core) -> Result<Option<Pass>> {
-    let method = if core.store.can_scrub_pages() { Method::OverwritePages } else { Method::Vacuum };
+    // Other engines reuse the space of deleted rows by themselves.
+    let Some(file) = core.store.file() else { return Ok(None) };
+    let method = if file.can_scrub_pages() { Method::OverwritePages } else { Method::Vacuum };
     run_if_due_with(&core.store, method)
 }
 
@@ -145,8 +147,9 @@ fn overwrite_pages(store: &Store) -> Result<Pass> {
 
 /// Rewrites the file. It needs space for a temporary copy and for the same pages in the WAL.
 fn vacuum(store: &Store) -> Result<Pass> {
-    ensure_free_space(parent_of(store.path()), database_size(store.path()).saturating_mul(2))?;
-    store.vacuum().wait()?;
+    let file = store.require_file()?;
+    ensure_free_space(parent_of(file.path()), database_size(file.path()).saturating_mul(2))?;
+    file.vacuum().wait()?;
     let pages = store.read(|tx| tx.one("pragma page_count", (), |row| row.get(0)))?;
     Ok(Pass { pages, ..Pass::default() })
 }
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn is_in_file(store: &Store) -> bool {
-        let bytes = std::fs::read(store.path()).unwrap();
+        let bytes = std::fs::read(store.file().unwrap().path()).unwrap();
         bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
     }
 
@@ -193,7 +196,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("yarrow.db");
             let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
-            if method == Method::OverwritePages && !store.can_scrub_pages() {
+            if method == Method::OverwritePages && !store.file().unwrap().can_scrub_pages() {
                 continue;
             }
             assert_eq!(run_if_due_with(&store, method).unwrap(), None);

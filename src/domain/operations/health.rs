@@ -121,7 +121,7 @@ impl HealthSnapshot {
         store.read(|tx| {
             Ok(Self {
                 at: tx.now,
-                database_bytes: database_size(store.path()),
+                database_bytes: store.file().map_or(0, |file| database_size(file.path())),
                 disk_free,
                 disk_total,
                 ledger: verification::last_in(tx)?,

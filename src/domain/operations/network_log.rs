@@ -126,7 +126,7 @@ impl NetworkLog {
     /// # Errors
     /// Storage errors.
     pub fn used_bytes(&self) -> Result<u64> {
-        Ok(self.store().page_bytes()?.used)
+        Ok(self.store().require_file()?.page_bytes()?.used)
     }
 
     /// Commits what is being written and closes the file.
@@ -142,7 +142,7 @@ impl NetworkLog {
     fn begin_anew(&self) -> Result<()> {
         let mut store = lock_unpoisoned(&self.store);
         store.close();
-        set_aside(store.path())?;
+        set_aside(store.require_file()?.path())?;
         *store = open_file(&self.core, SchemaPolicy::Create)?;
         Ok(())
     }
@@ -386,12 +386,13 @@ fn enforce_max_size(log: &NetworkLog) -> Result<()> {
 /// Rewrites the file if less than half of it is in use. Otherwise new entries use the space.
 fn shrink_if_sparse(log: &NetworkLog) -> Result<()> {
     let store = log.store();
-    let pages = store.page_bytes()?;
+    let file = store.require_file()?;
+    let pages = file.page_bytes()?;
     if pages.total < SPARSE_ABOVE || pages.used > pages.total / 2 {
         return Ok(());
     }
-    ensure_free_space(parent_of(store.path()), pages.used.saturating_mul(2))?;
-    store.vacuum().wait()
+    ensure_free_space(parent_of(file.path()), pages.used.saturating_mul(2))?;
+    file.vacuum().wait()
 }
 
 fn path_of(config: &Config) -> PathBuf {

@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     core::Core,
     error::{Code, Error, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum, random_hex},
 };
 
@@ -297,7 +297,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("update webhook_events set text = null where user_id = ?1 and text is not null", [user.0]).map(drop)
 }
 
-fn event_of(row: &Row<'_>) -> rusqlite::Result<WebhookEvent> {
+fn event_of(row: &Row<'_>) -> RowResult<WebhookEvent> {
     Ok(WebhookEvent {
         id: row.get(0)?,
         event_id: row.get(1)?,

@@ -42,13 +42,13 @@ pub(in crate::store) enum TransactionKind {
 
 impl TransactionKind {
     /// Returns true if the operation shares its transaction with others.
-    pub(super) fn is_shared(self) -> bool {
+    pub(in crate::store) fn is_shared(self) -> bool {
         matches!(self, Self::Savepoint | Self::NoSavepoint | Self::Probe)
     }
 }
 
 /// A queued operation with its result type erased.
-pub(super) trait Job: Send {
+pub(in crate::store) trait Job: Send {
     fn kind(&self) -> TransactionKind;
 
     /// Runs the operation. Returns true if its changes are to be committed.

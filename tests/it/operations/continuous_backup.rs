@@ -72,7 +72,7 @@ fn upload(app: &App) {
 
 /// Returns all pages of the current database.
 fn pages(app: &App) -> Vec<u8> {
-    let connection = Connection::open(app.core.store.path()).unwrap();
+    let connection = Connection::open(app.core.store.require_file().unwrap().path()).unwrap();
     let mut statement = connection.prepare("select data from sqlite_dbpage").unwrap();
     let pages = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
     pages.flat_map(|page| page.unwrap()).collect()
@@ -179,7 +179,7 @@ fn long_restores_a_thousand_random_states() {
 }
 
 fn other_process(app: &App) -> Connection {
-    let connection = Connection::open(app.core.store.path()).unwrap();
+    let connection = Connection::open(app.core.store.require_file().unwrap().path()).unwrap();
     connection.busy_timeout(Duration::from_secs(10)).unwrap();
     connection
 }
@@ -227,7 +227,7 @@ fn restore_random_states(seed: u64, states: usize) {
                     other_process(&app).execute_batch(sql).unwrap();
                 }
                 8 => other_process(&app).query_row("pragma wal_checkpoint(restart)", [], |_| Ok(())).unwrap(),
-                9 if random.below(3) == 0 => app.core.store.vacuum().wait().unwrap(),
+                9 if random.below(3) == 0 => app.core.store.require_file().unwrap().vacuum().wait().unwrap(),
                 9 => machine.pass_interval(),
                 10 => upload(&app),
                 // Another start of the server.
@@ -482,7 +482,7 @@ fn erased_texts_leave_the_changes_after_their_retention() {
         tx.execute("delete from settings where name = 'test.erased'", ())
     });
     erased.wait().unwrap();
-    app.core.store.vacuum().wait().unwrap();
+    app.core.store.require_file().unwrap().vacuum().wait().unwrap();
     // Chains begin anew several times within the retention of changes.
     for hours in [90, 75, 60, 53] {
         clock.set_back(Duration::from_hours(hours));

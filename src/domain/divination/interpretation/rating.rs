@@ -12,7 +12,7 @@ use crate::{
         moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
     },
     error::{Code, Result},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -142,7 +142,7 @@ fn notes_in(tx: &Read<'_>, from: Timestamp, to: Timestamp, page: PageRequest) ->
     Ok(Paginated { items, total: tx.one(count, (from.0, to.0), |row| row.get(0))? })
 }
 
-fn note_of(row: &Row<'_>) -> rusqlite::Result<Note> {
+fn note_of(row: &Row<'_>) -> RowResult<Note> {
     Ok(Note {
         trace_id: row.get(0)?,
         user: UserId(row.get(1)?),

@@ -16,7 +16,7 @@ use crate::{
         identity::users,
     },
     error::{Code, Result},
-    store::{Read, Row, Write, sliding_window::PURGE_BATCH},
+    store::{Read, Row, RowResult, Write, sliding_window::PURGE_BATCH},
     types::{JsonText, MicroAmount, PageRequest, Paginated, TimeZone, Timestamp, UserId, milliseconds},
 };
 
@@ -344,7 +344,7 @@ pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     )
 }
 
-fn record_of(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
+fn record_of(row: &Row<'_>) -> RowResult<CallRecord> {
     Ok(CallRecord {
         trace_id: row.get(0)?,
         user: UserId(row.get(1)?),

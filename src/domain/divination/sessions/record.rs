@@ -17,7 +17,7 @@ use crate::{
         operations::{deletions, idempotency},
     },
     error::{Code, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowError, RowResult, Write},
     types::{Timestamp, UserId, milliseconds},
 };
 
@@ -164,8 +164,8 @@ fn written(numbers: &[u32]) -> String {
 }
 
 /// Reads what [`written`] wrote.
-fn numbers_of(written: &str) -> rusqlite::Result<Vec<u32>> {
-    written.split(',').map(|number| number.parse().map_err(|_| rusqlite::Error::InvalidQuery)).collect()
+fn numbers_of(written: &str) -> RowResult<Vec<u32>> {
+    written.split(',').map(|number| number.parse().map_err(|_| RowError::Invalid)).collect()
 }
 
 /// Returns the user's session with this id.
@@ -258,8 +258,8 @@ pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     tx.execute("delete from sessions where id = ?1", [&session.id]).map(drop)
 }
 
-fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
-    let lines: Lines = row.get_ref(6)?.as_str()?.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
+fn session_of(row: &Row<'_>) -> RowResult<Session> {
+    let lines: Lines = row.text(6)?.parse().map_err(|_| RowError::Invalid)?;
     let trace_id: Option<String> = row.get(12)?;
     let numbers: Option<String> = row.get(17)?;
     let interpretation = match trace_id {

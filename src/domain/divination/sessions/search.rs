@@ -44,7 +44,7 @@ pub(super) fn find_in(
         (user.0, span.upper_bound(), MAX_SCANNED),
         |row| {
             let sequence: i64 = row.get(0)?;
-            if search.matches(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?) {
+            if search.matches(row.text(1)?) {
                 if items.len() == limit {
                     return Ok(Break(()));
                 }

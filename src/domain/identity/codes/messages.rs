@@ -12,7 +12,7 @@ use crate::{
     domain::Each,
     error::Result,
     providers::sms::{DeliveryReceipt, DeliveryStatus},
-    store::{Read, Row, Write, sliding_window::HOUR},
+    store::{Read, Row, RowResult, Write, sliding_window::HOUR},
     types::{Timestamp, named_enum},
 };
 
@@ -225,7 +225,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usiz
     )
 }
 
-fn message_row(row: &Row<'_>) -> rusqlite::Result<CodeMessageRecord> {
+fn message_row(row: &Row<'_>) -> RowResult<CodeMessageRecord> {
     let delivery: Option<String> = row.get(10)?;
     let (delivery_code, delivery_at) = (row.get(11)?, row.get::<Option<i64>>(12)?.map(Timestamp));
     Ok(CodeMessageRecord {

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    store::{Read, Row},
+    store::{Read, Row, RowResult},
     types::{Timestamp, UserId},
 };
 
@@ -110,7 +110,7 @@ pub fn mask_address(address: &str) -> String {
     characters.iter().enumerate().map(shown).collect()
 }
 
-fn summary_of(row: &Row<'_>) -> rusqlite::Result<UserSummary> {
+fn summary_of(row: &Row<'_>) -> RowResult<UserSummary> {
     Ok(UserSummary {
         id: UserId(row.get(0)?),
         phone_number: row.get(1)?,

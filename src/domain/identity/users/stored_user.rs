@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Timestamp, UserId},
 };
 
@@ -52,7 +52,7 @@ pub fn set_addresses_in(tx: &Write<'_>, id: UserId, phone_number: Option<&str>, 
     tx.execute("update users set phone_number = ?2, email = ?3 where id = ?1", (id.0, phone_number, email)).map(drop)
 }
 
-fn stored_user_of(row: &Row<'_>) -> rusqlite::Result<StoredUser> {
+fn stored_user_of(row: &Row<'_>) -> RowResult<StoredUser> {
     Ok(StoredUser {
         id: UserId(row.get(0)?),
         phone_number: row.get(1)?,

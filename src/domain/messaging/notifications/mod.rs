@@ -29,7 +29,10 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use crate::{store::Row, types::Timestamp};
+use crate::{
+    store::{Row, RowResult},
+    types::Timestamp,
+};
 
 pub use crate::domain::identity::preferences::NotificationKind;
 pub use inbox::{
@@ -71,7 +74,7 @@ impl Notification {
 }
 
 /// Reads the columns of `notification_columns`.
-fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
+fn notification_of(row: &Row<'_>) -> RowResult<Notification> {
     let payload: String = row.get(5)?;
     Ok(Notification {
         id: row.get(0)?,

@@ -3,7 +3,6 @@
 
 use std::io::Write as _;
 
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{
@@ -74,16 +73,19 @@ impl Inbox {
 
     fn steps(&self) -> Steps {
         let user = self.user;
-        let page = |before| self.store.counting_steps(|tx| list_in(tx, user, CursorRange { before, limit: 20 }));
+        let page = |before| {
+            self.store.file().unwrap().counting_steps(|tx| list_in(tx, user, CursorRange { before, limit: 20 }))
+        };
         let (first, page_steps) = page(None);
         assert_eq!(first.items.len(), 20);
         let (last, deep_page) = page(Some(30));
         assert!(!last.items.is_empty());
-        let (_, count) = self.store.counting_steps(|tx| unread_count_in(tx, user, Timestamp(0)));
+        let (_, count) = self.store.file().unwrap().counting_steps(|tx| unread_count_in(tx, user, Timestamp(0)));
         let newest = first.items[0].notification.id;
-        let (_, mark_one) = self.store.counting_steps(|tx| mark_read_in(tx, user, newest));
-        let (_, mark_all) = self.store.counting_steps(|tx| mark_all_read_in(tx, user));
-        let (_, broadcast) = self.store.counting_steps(|tx| send_in(tx, &draft(Audience::Everybody), MAX_PER_USER));
+        let (_, mark_one) = self.store.file().unwrap().counting_steps(|tx| mark_read_in(tx, user, newest));
+        let (_, mark_all) = self.store.file().unwrap().counting_steps(|tx| mark_all_read_in(tx, user));
+        let (_, broadcast) =
+            self.store.file().unwrap().counting_steps(|tx| send_in(tx, &draft(Audience::Everybody), MAX_PER_USER));
         Steps { page: page_steps, deep_page, count, mark_one, mark_all, broadcast }
     }
 }
@@ -121,7 +123,9 @@ fn assert_bounded(few: &Steps, many: &Steps) {
 fn costs_do_not_grow_with_broadcasts() {
     let few = Inbox::new(10, 100, 100);
     let many = Inbox::new(1_000, 10_000, 100);
-    let count = |inbox: &Inbox| inbox.store.counting_steps(|tx| unread_count_in(tx, inbox.user, Timestamp(0))).0;
+    let count = |inbox: &Inbox| {
+        inbox.store.file().unwrap().counting_steps(|tx| unread_count_in(tx, inbox.user, Timestamp(0))).0
+    };
     assert_eq!((count(&few), count(&many)), (200, 10_100));
     assert_bounded(&few.steps(), &many.steps());
 }
@@ -178,16 +182,13 @@ fn statements() -> Vec<String> {
 #[test]
 fn statements_scan_no_table() {
     let inbox = Inbox::new(1, 1, 1);
-    let connection = Connection::open(inbox.store.path()).unwrap();
+    let file = inbox.store.file().unwrap();
     let statements = statements();
     assert!(statements.len() > 20, "{statements:#?}");
     for statement in statements {
         let tables = ["notification_recipients", "notification_reads"];
         let sql = statement.replace("{table}", tables[0]);
-        let mut plan = connection.prepare(&format!("explain query plan {sql}")).unwrap();
-        let unbound = vec![rusqlite::types::Null; plan.parameter_count()];
-        let lines = plan.query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3)).unwrap();
-        let lines: Vec<_> = lines.map(Result::unwrap).collect();
+        let lines = file.query_plan(&sql);
         // The sender's list scans the table in its own order, a page at a time, and counts it.
         let is_sender_list =
             sql.contains("order by id desc limit ?1 offset ?2") || sql == "select count(*) from notifications";

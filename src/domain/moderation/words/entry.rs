@@ -3,7 +3,7 @@
 use crate::{
     domain::moderation::engine::{ContentTypes, Severity, Word, is_malformed_rule, normalise},
     error::{Fault, FieldCode},
-    store::Row,
+    store::{Row, RowResult},
 };
 
 /// The type of a word without one.
@@ -13,7 +13,7 @@ const MAX_TAGS: usize = 8;
 const MAX_TAG_LENGTH: usize = 32;
 
 /// Reads a word from six columns of a row: `word, type, by_sound, severity, tags, content_types`.
-pub(super) fn word_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Word> {
+pub(super) fn word_of(row: &Row<'_>, first: usize) -> RowResult<Word> {
     Ok(Word {
         text: row.get(first)?,
         kind: row.get(first + 1)?,

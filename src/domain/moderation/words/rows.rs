@@ -10,7 +10,7 @@ use crate::{
         operations::settings,
     },
     error::{Code, Error, Result},
-    store::{Read, Row, Store, Write},
+    store::{Read, Row, RowResult, Store, Write},
     types::{PageRequest, Paginated, Timestamp},
 };
 
@@ -206,13 +206,13 @@ pub fn list_in(tx: &Read<'_>, query: &WordQuery, page: PageRequest) -> Result<Pa
 
 /// Returns the allowed phrases.
 pub fn allowed_in(tx: &Read<'_>) -> Result<Vec<String>> {
-    tx.all("select phrase from allowed_phrases order by phrase", [], |row| row.get(0))
+    tx.all("select phrase from allowed_phrases order by phrase", (), |row| row.get(0))
 }
 
 /// Returns the version, all words and the allowed phrases.
 pub fn all_in(tx: &Read<'_>) -> Result<(i64, Vec<Word>, Vec<String>)> {
     let sql = "select word, type, by_sound, severity, tags, content_types from words order by folded";
-    let words = tx.all(sql, [], |row| word_of(row, 0))?;
+    let words = tx.all(sql, (), |row| word_of(row, 0))?;
     Ok((version_in(tx)?, words, allowed_in(tx)?))
 }
 
@@ -262,7 +262,7 @@ fn insert_allowed_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
     .map(drop)
 }
 
-fn entry_of(row: &Row<'_>) -> rusqlite::Result<WordEntry> {
+fn entry_of(row: &Row<'_>) -> RowResult<WordEntry> {
     Ok(WordEntry { word: word_of(row, 0)?, created_at: Timestamp(row.get(6)?) })
 }
 

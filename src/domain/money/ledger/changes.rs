@@ -11,7 +11,7 @@ use crate::{
     domain::{Each, operations::table_head},
     error::{Error, Result},
     keys::ServerKey,
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -206,7 +206,7 @@ fn insert_in(tx: &Write<'_>, change: &AccountChange) -> Result<()> {
     .map(drop)
 }
 
-fn change_of(row: &Row<'_>) -> rusqlite::Result<AccountChange> {
+fn change_of(row: &Row<'_>) -> RowResult<AccountChange> {
     Ok(AccountChange {
         id: row.get(0)?,
         actor: row.get(1)?,

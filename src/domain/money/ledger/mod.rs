@@ -21,7 +21,7 @@ use crate::{
     domain::Each,
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
@@ -461,7 +461,7 @@ impl LedgerEntry {
     }
 }
 
-fn entry_of(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+fn entry_of(row: &Row<'_>) -> RowResult<LedgerEntry> {
     Ok(LedgerEntry {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),

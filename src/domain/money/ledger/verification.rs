@@ -24,7 +24,7 @@ use crate::{
     domain::operations::{audit, settings},
     error::{Error, Result},
     keys::ServerKey,
-    store::{Read, Row, Store, Write, backup::DatabaseCopy},
+    store::{Read, Row, RowResult, Store, Write, backup::DatabaseCopy},
     types::{Timestamp, UserId},
 };
 
@@ -478,7 +478,7 @@ impl Walk {
     }
 }
 
-fn line_of(tx: &Read<'_>, row: &Row<'_>) -> rusqlite::Result<Line> {
+fn line_of(tx: &Read<'_>, row: &Row<'_>) -> RowResult<Line> {
     let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::from_name)?);
     let (sequence, delta, balance_after) = (row.get(3)?, row.get(4)?, row.get::<i64>(5)?);
     let (kind, created_at) = (row.get_parsed(6, EntryKind::from_name)?, Timestamp(row.get(8)?));

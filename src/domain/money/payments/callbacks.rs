@@ -27,7 +27,7 @@ use crate::{
         CallbackMessage, DisputeState, GatewayEvent, GatewayReport, OrderState, PaymentGateway, Rejection,
         RejectionReason, payer,
     },
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
@@ -437,7 +437,7 @@ fn list_in(tx: &Read<'_>, filter: &CallbackFilter, page: PageRequest) -> Result<
     })
 }
 
-fn callback_row(row: &Row<'_>) -> rusqlite::Result<Callback> {
+fn callback_row(row: &Row<'_>) -> RowResult<Callback> {
     Ok(Callback {
         id: row.get(0)?,
         received_at: Timestamp(row.get(1)?),

@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     providers::payment::{CHANNELS, OrderState, PayerClient, PaymentGateway, PaymentInstruction},
-    store::{Pending, Read, Row, Write},
+    store::{Pending, Read, Row, RowError, RowResult, Write},
     types::{
         Currency, CursorRange, CursorSlice, Fen, Locale, PageRequest, Paginated, Timestamp, UserId, random_digits,
     },
@@ -568,12 +568,12 @@ fn day_of(now: Timestamp) -> String {
     now.to_string().chars().filter(char::is_ascii_digit).take(8).collect()
 }
 
-fn order_row(row: &Row<'_>) -> rusqlite::Result<Order> {
-    let fen = |index| -> rusqlite::Result<Fen> {
+fn order_row(row: &Row<'_>) -> RowResult<Order> {
+    let fen = |index| -> RowResult<Fen> {
         let amount: i64 = row.get(index)?;
-        Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, amount))
+        Fen::from_fen(amount).map_err(|_| RowError::Invalid)
     };
-    let time = |index| -> rusqlite::Result<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
+    let time = |index| -> RowResult<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
     Ok(Order {
         order_no: row.get(0)?,
         user: UserId(row.get(1)?),

@@ -28,7 +28,7 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, Result},
     providers::payment::{PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, Trade, TradeStatus},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowError, RowResult, Write},
     types::{Fen, Timestamp, named_enum, random_hex},
 };
 
@@ -414,12 +414,12 @@ fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {
     tx.first(select_refunds!("where refund_no = ?1"), [refund_no], refund_row)
 }
 
-fn refund_row(row: &Row<'_>) -> rusqlite::Result<Refund> {
+fn refund_row(row: &Row<'_>) -> RowResult<Refund> {
     let amount: i64 = row.get(2)?;
     Ok(Refund {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
-        amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
+        amount: Fen::from_fen(amount).map_err(|_| RowError::Invalid)?,
         state: row.get_parsed(3, RefundState::from_name)?,
         reason: row.get(4)?,
         actor: row.get(5)?,

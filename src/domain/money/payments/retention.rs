@@ -3,7 +3,7 @@
 use crate::{
     domain::operations::{confirmations::DeletionPreview, settings},
     error::{Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::Timestamp,
 };
 
@@ -125,7 +125,7 @@ pub fn delete_in(tx: &Write<'_>, orders: &[PurgeableOrder]) -> Result<usize> {
     Ok(unchanged.len())
 }
 
-fn purgeable_order(row: &Row<'_>) -> rusqlite::Result<PurgeableOrder> {
+fn purgeable_order(row: &Row<'_>) -> RowResult<PurgeableOrder> {
     Ok(PurgeableOrder {
         id: row.get(0)?,
         order_no: row.get(1)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     domain::money::purchases::purchase::{PurchaseState, PurchaseStore, StorePurchase},
     error::Result,
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Timestamp, named_enum},
 };
 
@@ -119,7 +119,7 @@ pub fn delete_old_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     )
 }
 
-fn message_row(row: &Row<'_>) -> rusqlite::Result<StoreMessage> {
+fn message_row(row: &Row<'_>) -> RowResult<StoreMessage> {
     Ok(StoreMessage {
         message_id: row.get(0)?,
         kind: row.get(1)?,

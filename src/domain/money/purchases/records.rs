@@ -19,7 +19,7 @@ use crate::{
         },
     },
     error::{Code, Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowResult, Write},
     types::{Currency, CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -363,8 +363,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-fn purchase_row(row: &Row<'_>) -> rusqlite::Result<StorePurchase> {
-    let time = |index| -> rusqlite::Result<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
+fn purchase_row(row: &Row<'_>) -> RowResult<StorePurchase> {
+    let time = |index| -> RowResult<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
     let product = match row.get::<Option<String>>(9)? {
         Some(id) => Some(PurchasedProduct { id, version: row.get(10)?, asset: row.get_parsed(11, Asset::from_name)? }),
         None => None,

@@ -3,7 +3,7 @@
 use crate::{
     domain::operations::settings,
     error::{Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowError, RowResult, Write},
     types::Timestamp,
 };
 
@@ -83,8 +83,8 @@ pub fn delete_in(tx: &Write<'_>, purchases: &[PurgeablePurchase]) -> Result<usiz
     Ok(deleted)
 }
 
-fn purgeable_row(row: &Row<'_>) -> rusqlite::Result<PurgeablePurchase> {
-    let time = |index| Ok::<_, rusqlite::Error>(row.get::<Option<i64>>(index)?.unwrap_or(0));
+fn purgeable_row(row: &Row<'_>) -> RowResult<PurgeablePurchase> {
+    let time = |index| Ok::<_, RowError>(row.get::<Option<i64>>(index)?.unwrap_or(0));
     Ok(PurgeablePurchase {
         id: row.get(0)?,
         state: row.get(1)?,

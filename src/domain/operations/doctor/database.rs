@@ -22,7 +22,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.describe())]),
     };
     let store = &services.core.store;
-    let faults = store.faults()?;
+    let faults = store.require_file()?.faults()?;
     let log_bytes = store.writer_load().log_bytes;
     let dangling = pluralize(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
     Ok(vec![

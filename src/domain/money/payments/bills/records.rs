@@ -6,7 +6,7 @@ use super::{BillCheck, BillDifference, BillDifferenceCode};
 use crate::{
     core::Core,
     error::{Error, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, RowError, RowResult, Write},
     types::{Date, Fen, PageRequest, Paginated, Timestamp},
 };
 
@@ -84,10 +84,10 @@ pub(super) fn is_checked_in(tx: &Read<'_>, channel: &str, day: &str) -> Result<b
     Ok(found.is_some())
 }
 
-fn check_row(row: &Row<'_>) -> rusqlite::Result<BillCheck> {
-    let fen = |index| -> rusqlite::Result<Fen> {
+fn check_row(row: &Row<'_>) -> RowResult<BillCheck> {
+    let fen = |index| -> RowResult<Fen> {
         let amount: i64 = row.get(index)?;
-        Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, amount))
+        Fen::from_fen(amount).map_err(|_| RowError::Invalid)
     };
     Ok(BillCheck {
         channel: row.get(0)?,

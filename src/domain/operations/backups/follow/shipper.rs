@@ -97,7 +97,7 @@ impl<'app> Shipper<'app> {
             backups,
             monitor: &backups.follow,
             bucket: offsite::require_bucket(&core.config)?,
-            reader: core.store.page_reader()?,
+            reader: core.store.require_file()?.page_reader()?,
             term: None,
             seq: 0,
             chain: None,

@@ -16,8 +16,11 @@ use std::{
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::Connection;
 
-use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
-use crate::error::{Error, Result};
+use super::{LONG_READ_LIMIT, SNAPSHOT_AGE, Shared};
+use crate::{
+    error::{Error, Result},
+    store::{Read, transaction::Access},
+};
 
 /// Steps of SQLite's virtual machine between two checks of a read's time limit.
 const STEPS_BETWEEN_CHECKS: i32 = 100_000;
@@ -83,7 +86,7 @@ fn read_on_worker(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
         Ok(mut reader) => {
             let reader = reader_of(shared, &mut reader)?;
             let id = reader.refresh(shared)?;
-            let read = Read::new(&reader.connection, shared.clock.now()).with_snapshot_id(id);
+            let read = Read::new(Access::File(&reader.connection), shared.clock.now()).with_snapshot_id(id);
             operation(&read.with_keys(shared.keys.get()))
         }
         // A nested read cannot share the transaction of the outer one.
@@ -96,7 +99,7 @@ fn read_once(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
     let begun = Instant::now();
     let transaction = ReadTransaction::begin(&connection)?;
     connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    operation(&Read::new(transaction.connection(), shared.clock.now()).with_keys(shared.keys.get()))
+    operation(&Read::new(Access::File(transaction.connection()), shared.clock.now()).with_keys(shared.keys.get()))
 }
 
 /// Marks this thread as a runtime worker and ends its snapshot. The runtime calls this before a worker parks.
@@ -106,7 +109,7 @@ pub fn on_thread_park() {
 }
 
 /// Returns true on a worker thread of the runtime.
-pub(super) fn is_worker() -> bool {
+pub(in crate::store) fn is_worker() -> bool {
     IS_WORKER.get()
 }
 

@@ -6,14 +6,16 @@
 //!
 //! The gaps are filled with zeros through SQLite's `sqlite_dbpage` table, in ordinary transactions, so a crash or another
 //! process sees either the old page or the new one. A page that does not match the file format exactly is not touched.
-//! Where SQLite lacks that table, [`Store::vacuum`](super::Store::vacuum) rewrites the whole file instead.
+//! Where SQLite lacks that table, [`FileStore::vacuum`](super::FileStore::vacuum) rewrites the whole file instead.
 //!
 //! The format: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
 
 use std::ops::Range;
 
-use super::{Read, Row, Write};
-use crate::error::Result;
+use crate::{
+    error::Result,
+    store::{Read, Row, Write},
+};
 
 /// The first page starts with the file header.
 const FILE_HEADER: usize = 100;
@@ -44,7 +46,7 @@ impl Read<'_> {
     }
 
     fn page<T>(&self, number: u32, inspect: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        let inspect = |row: &Row<'_>| Ok(inspect(row.get_ref(0)?.as_blob()?));
+        let inspect = |row: &Row<'_>| Ok(inspect(row.bytes(0)?));
         self.first("select data from sqlite_dbpage where pgno = ?1", [number], inspect)
     }
 }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     fn deleted_rows_in_file(store: &Store) -> usize {
-        let bytes = std::fs::read(store.path()).unwrap();
+        let bytes = std::fs::read(store.file().unwrap().path()).unwrap();
         let deleted: Vec<_> = (0..PEOPLE).step_by(2).map(key).collect();
         let deleted: HashSet<&[u8]> = deleted.iter().map(String::as_bytes).collect();
         bytes.windows(32).filter(|window| deleted.contains(window)).collect::<HashSet<_>>().len()
@@ -174,7 +176,7 @@ mod tests {
     /// Checks that the file contains no deleted row, all others, and accepts new ones.
     fn assert_scrubbed(store: &Store) {
         assert_eq!(deleted_rows_in_file(store), 0);
-        assert_eq!(store.faults().unwrap(), Faults::default());
+        assert_eq!(store.file().unwrap().faults().unwrap(), Faults::default());
         let keys: Vec<String> =
             store.read(|tx| tx.all("select key from people order by key", (), |row| row.get(0))).unwrap();
         let mut expected: Vec<_> = (0..PEOPLE).filter(|number| number % 2 != 0).map(key).collect();
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(keys, expected);
         let refilled = store.write(|tx| (0..PEOPLE).step_by(2).try_for_each(|number| insert_in(tx, number, "again")));
         refilled.wait().unwrap();
-        assert_eq!(store.faults().unwrap(), Faults::default());
+        assert_eq!(store.file().unwrap().faults().unwrap(), Faults::default());
     }
 
     fn dirty_pages(store: &Store) -> Vec<u32> {
@@ -193,7 +195,7 @@ mod tests {
     fn clears_stale_copies_of_moved_rows_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let store = store_with_deleted_rows(directory.path());
-        if !store.can_scrub_pages() {
+        if !store.file().unwrap().can_scrub_pages() {
             return;
         }
         let pages = dirty_pages(&store);
@@ -218,11 +220,11 @@ mod tests {
             })
         };
         let writes = [put("before"), put("at the same time")];
-        let vacuumed = store.vacuum();
+        let vacuumed = store.file().unwrap().vacuum();
         let after = put("after");
         writes.into_iter().chain([after]).for_each(|write| assert_eq!(write.wait().unwrap(), 1));
         vacuumed.wait().unwrap();
-        store.vacuum().wait().unwrap();
+        store.file().unwrap().vacuum().wait().unwrap();
         assert_eq!(store.writer_load().log_bytes, 0);
         assert_scrubbed(&store);
     }
@@ -231,7 +233,7 @@ mod tests {
     fn rolls_back_with_its_operation() {
         let directory = tempfile::tempdir().unwrap();
         let store = store_with_deleted_rows(directory.path());
-        if !store.can_scrub_pages() {
+        if !store.file().unwrap().can_scrub_pages() {
             return;
         }
         let before = dirty_pages(&store);
@@ -244,7 +246,7 @@ mod tests {
             .wait();
         assert_eq!(undone.unwrap_err().code, Code::NotFound);
         assert_eq!(dirty_pages(&store), before);
-        assert_eq!(store.faults().unwrap(), Faults::default());
+        assert_eq!(store.file().unwrap().faults().unwrap(), Faults::default());
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::{
 };
 
 use super::{
-    file_size,
-    work::{IDLE, Work},
+    background_checkpointer::CheckpointState,
+    committer::{Committer, IDLE},
+    connection::BUSY_TIMEOUT,
+    wal_checkpoint,
 };
-use crate::store::{background_checkpointer::CheckpointState, connection::BUSY_TIMEOUT, wal_checkpoint};
+use crate::store::files::size_of;
 
 /// WAL pages from which on the writer uses a quiet moment for a checkpoint.
 const CHECKPOINT_PAGES: i64 = 2000;
@@ -69,7 +71,7 @@ impl Checkpoint {
     }
 }
 
-impl Work<'_> {
+impl Committer {
     /// Starts a background checkpoint, or completes it so that little is copied on this thread.
     pub(super) fn checkpoint_busy_log(&self) {
         let checkpoint = self.checkpoint.get();
@@ -145,7 +147,7 @@ impl Work<'_> {
 
     /// Does not wait for readers: truncation holds the write lock, and during a backup each attempt would block writes.
     pub(super) fn truncate_log_if_large(&self) {
-        if file_size(&self.shared.log) > LOG_TRUNCATED_ABOVE {
+        if size_of(&self.log) > LOG_TRUNCATED_ABOVE {
             self.truncate_log(Duration::ZERO);
         }
     }
@@ -181,6 +183,6 @@ impl Work<'_> {
     }
 
     fn checkpoint(&self, sql: &str) -> bool {
-        wal_checkpoint::checkpoint(self.connection, sql).is_some_and(|copied| copied.is_all)
+        wal_checkpoint::checkpoint(&self.connection, sql).is_some_and(|copied| copied.is_all)
     }
 }

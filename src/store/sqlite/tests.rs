@@ -15,13 +15,14 @@ use rusqlite::{Connection, config::DbConfig};
 use tempfile::TempDir;
 
 use super::{
-    Pending, Read, SNAPSHOT_AGE, SchemaPolicy, Store, Tuning, Write,
+    SNAPSHOT_AGE, SchemaPolicy,
     connection::{open_writer, reader_pool},
     end_stale_snapshot, on_thread_park,
 };
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    store::{Pending, Read, Store, Tuning, Write},
 };
 
 /// A store in a temporary directory.
@@ -53,7 +54,7 @@ impl Opened {
 
     /// A separate connection, as another process would have.
     fn other(&self) -> Connection {
-        Connection::open(self.store.path()).unwrap()
+        Connection::open(self.store.file().unwrap().path()).unwrap()
     }
 
     /// Overwrites a value of a megabyte. Returns the size of the WAL. The content differs by number, because SQLite does
@@ -108,7 +109,7 @@ fn rolls_back_failed_and_panicked_operations_alone() {
         put_in(tx, "panicking", "1")?;
         panic!("an operation panics");
     });
-    let refused = opened.store.write(|tx| tx.execute("insert into settings (name) values ('incomplete')", []));
+    let refused = opened.store.write(|tx| tx.execute("insert into settings (name) values ('incomplete')", ()));
     let after = opened.put("after", 1);
     drop(release);
     for committed in [before, between, after] {
@@ -194,10 +195,10 @@ fn failed_commit_fails_all_its_operations_and_the_writer_continues() {
     let failed = opened.store.write(|_| Err::<(), _>(Code::NotFound.into()));
     // The constraint is checked at commit time, so the operation itself succeeds.
     let dangling = opened.store.write(|tx| {
-        tx.execute("pragma defer_foreign_keys = true", [])?;
+        tx.execute("pragma defer_foreign_keys = true", ())?;
         tx.execute(
             "insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (7, 1, 'r', 0, 0)",
-            [],
+            (),
         )
     });
     let after = opened.put("after", 1);
@@ -251,7 +252,7 @@ fn sticky_snapshot_is_stable_inside_a_read_and_ends_by_age_or_parking() {
         scope.spawn(|| {
             on_thread_park();
             let twice = opened.store.read(|tx| {
-                let number = || tx.one("select value from settings", [], |row| row.get::<String>(0));
+                let number = || tx.one("select value from settings", (), |row| row.get::<String>(0));
                 let first = number()?;
                 change(2);
                 sleep(2 * SNAPSHOT_AGE);
@@ -271,7 +272,7 @@ fn sticky_snapshot_is_stable_inside_a_read_and_ends_by_age_or_parking() {
 
 /// Truncates the WAL. Returns 1 if a reader prevents it.
 fn truncate_log(connection: &Connection) -> i64 {
-    connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0)).unwrap()
+    connection.query_row("pragma wal_checkpoint(truncate)", (), |row| row.get(0)).unwrap()
 }
 
 #[test]
@@ -312,7 +313,7 @@ fn panicking_reads_end_their_transaction() {
                 }
                 let panicking = || {
                     opened.store.read::<()>(|tx| {
-                        tx.one("select value from settings", [], |row| row.get::<String>(0))?;
+                        tx.one("select value from settings", (), |row| row.get::<String>(0))?;
                         panic!("a read panics");
                     })
                 };
@@ -335,7 +336,7 @@ fn concurrent_decrements_stop_at_zero() {
         .store
         .write(|tx| {
             let columns = "address, purpose, code_hmac, tries_left, expires_at";
-            tx.execute(&format!("insert into codes ({columns}) values ('a', 'sign_in', x'00', 100, 0)"), [])
+            tx.execute(&format!("insert into codes ({columns}) values ('a', 'sign_in', x'00', 100, 0)"), ())
         })
         .wait()
         .unwrap();
@@ -346,7 +347,7 @@ fn concurrent_decrements_stop_at_zero() {
                 for _ in 0..4 {
                     let take = "update codes set tries_left = tries_left - 1 where tries_left > 0";
                     given.fetch_add(
-                        opened.store.write(move |tx| tx.execute(take, [])).wait().unwrap(),
+                        opened.store.write(move |tx| tx.execute(take, ())).wait().unwrap(),
                         Ordering::Relaxed,
                     );
                 }
@@ -354,7 +355,7 @@ fn concurrent_decrements_stop_at_zero() {
         }
     });
     assert_eq!(given.load(Ordering::Relaxed), 100);
-    let left = opened.store.read(|tx| tx.one("select tries_left from codes", [], |row| row.get::<i64>(0)));
+    let left = opened.store.read(|tx| tx.one("select tries_left from codes", (), |row| row.get::<i64>(0)));
     assert_eq!(left.unwrap(), 0);
 }
 
@@ -381,8 +382,8 @@ fn connections_are_configured_for_durability_privacy_and_stable_plans() {
     opened.store.read(check).unwrap();
     // No pragma reports this option.
     let stability = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
-    let writer = open_writer(opened.store.path(), &Tuning::SMALL, "full", |_| Ok(())).unwrap();
-    let reader = reader_pool(opened.store.path(), &Tuning::SMALL).get().unwrap();
+    let writer = open_writer(opened.store.file().unwrap().path(), &Tuning::SMALL, "full", |_| Ok(())).unwrap();
+    let reader = reader_pool(opened.store.file().unwrap().path(), &Tuning::SMALL).get().unwrap();
     assert!(writer.db_config(stability).unwrap() && reader.db_config(stability).unwrap());
 }
 

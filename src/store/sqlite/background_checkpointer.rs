@@ -15,11 +15,12 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    Tuning, connection,
+    connection,
     wal_checkpoint::{LogPages, checkpoint, stop_after_failed_sync},
 };
 use crate::{
     error::{Error, Result},
+    store::Tuning,
     thread_priority::lower_thread_priority,
 };
 

@@ -16,12 +16,14 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Store, connection,
-    files::file_error,
+    FileStore, connection,
     page_sums::{PageSums, is_lock_page, sum_of},
     snapshot::{FullReads, ReadTransaction},
 };
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    store::files::file_error,
+};
 
 const FORMAT: &str = "yarrow page changes 1";
 /// Bytes of the two lines are far below this.
@@ -66,7 +68,7 @@ pub struct PageDifference<'reader> {
     changed: Vec<u32>,
 }
 
-impl Store {
+impl FileStore {
     /// Opens a connection of its own for reading pages.
     ///
     /// # Errors

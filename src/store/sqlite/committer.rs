@@ -1,11 +1,15 @@
-//! The loop of the writer thread: batches, transactions, savepoints and replies.
+//! The writer thread on a SQLite file: transactions, savepoints and the schedule of checkpoints.
+//!
+//! A failed sync ends the process: the kernel may have marked the lost pages clean, so only recovery from the WAL at the
+//! next start is safe.
 
 use std::{
     cell::Cell,
+    path::PathBuf,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError},
+        mpsc::RecvTimeoutError,
     },
     time::{Duration, Instant},
 };
@@ -13,42 +17,36 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    Shared,
-    checkpoint::{Checkpoint, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
-    job::{CommitReplies, Job, TransactionKind},
+    background_checkpointer::{BackgroundCheckpointer, CheckpointState},
+    checkpoint_schedule::{Checkpoint, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
+    errors::is_missing_parent,
+    file_identity::FileIdentity,
+    snapshot::FullReads,
+    wal_checkpoint::{LogPages, stop_if_sync_failed},
 };
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     keys::ServerKey,
     store::{
-        self, Write,
-        background_checkpointer::{BackgroundCheckpointer, CheckpointState},
-        errors::is_missing_parent,
-        file_identity::FileIdentity,
-        snapshot::FullReads,
-        wal_checkpoint::{LogPages, stop_if_sync_failed},
+        Write,
+        transaction::Access,
+        writer::{Job, Jobs, Queue, TransactionKind, batch_length},
     },
 };
 
-/// Number of replies of a commit from which on dispatching them together is cheaper.
-const MIN_DISPATCHED_REPLIES: usize = 3;
 /// Time without a write that counts as quiet.
 const QUIET: Duration = Duration::from_millis(20);
 pub(super) const IDLE: Duration = Duration::from_secs(1);
 
-pub(super) struct Work<'connection> {
-    pub(super) connection: &'connection Connection,
-    pub(super) jobs: Receiver<Box<dyn Job>>,
+pub(super) struct Committer {
+    pub(super) connection: Connection,
+    pub(super) queue: Queue,
     pub(super) clock: Clock,
     pub(super) commits: Arc<AtomicU64>,
     pub(super) full_reads: FullReads,
     pub(super) keys: Arc<OnceLock<ServerKey>>,
-    pub(super) shared: Arc<Shared>,
-    /// Maximum number of operations in a commit.
-    pub(super) commit_size: usize,
-    /// Slower operations and commits are logged.
-    pub(super) slow: Duration,
+    pub(super) log: PathBuf,
     pub(super) log_pages: LogPages,
     pub(super) files: FileIdentity,
     pub(super) checkpointer: BackgroundCheckpointer,
@@ -57,15 +55,17 @@ pub(super) struct Work<'connection> {
     pub(super) truncate_log_at: Cell<Option<Instant>>,
 }
 
-impl Work<'_> {
+impl Committer {
     pub(super) fn run(mut self) {
         loop {
             let is_large = self.log_pages.get() >= self.checkpoint.get().welcome_at;
-            match self.jobs.recv_timeout(if is_large { QUIET } else { IDLE }) {
+            match self.queue.jobs.recv_timeout(if is_large { QUIET } else { IDLE }) {
                 Ok(first) => {
                     // On busy cores this lets callers queue more operations that then share the sync.
                     std::thread::yield_now();
-                    self.commit_batch(first);
+                    // An error that makes SQLite roll back the whole transaction fails the operations before it. Those
+                    // after it get another transaction.
+                    self.queue.commit_batch(first, |waiting| self.commit_some(waiting));
                     if self.log_pages.get() >= self.checkpoint.get().due_at {
                         self.checkpoint_busy_log();
                     }
@@ -87,40 +87,23 @@ impl Work<'_> {
         }
     }
 
-    fn commit_batch(&self, first: Box<dyn Job>) {
-        let mut waiting: Vec<_> =
-            std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
-        let (size, begun) = (waiting.len() as u64, Instant::now());
-        // An error that makes SQLite roll back the whole transaction fails the operations before it. Those after it get
-        // another transaction.
-        while !waiting.is_empty() {
-            waiting = self.commit_some(waiting);
-        }
-        self.shared.queued.fetch_sub(size, Ordering::Relaxed);
-        let took = begun.elapsed();
-        self.shared.metrics.operations.add(size);
-        self.shared.metrics.durations.add_duration(took);
-        if took >= self.slow {
-            tracing::warn!(operations = size, duration_ms = took.as_millis(), "slow commit");
-        }
-    }
-
     /// Commits operations and replies to them. Stops at the first one that needs a transaction of its own or whose error
     /// ended the transaction, and returns the rest.
-    fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+    fn commit_some(&self, mut jobs: Jobs) -> Jobs {
         let rest = jobs.split_off(batch_length(&jobs));
         if jobs.iter().any(|job| job.kind() == TransactionKind::Vacuum) {
             self.vacuum(jobs);
             return rest;
         }
         if let Err(error) = self.statement("begin immediate") {
-            self.shared.metrics.failures.add(1);
+            self.queue.note_refusal();
             jobs.extend(rest);
-            self.reply(jobs, Some(error));
+            self.queue.reply(jobs, Some(error));
             return Vec::new();
         }
-        let transaction = Write::new(self.connection, self.clock.now()).with_keys(self.keys.get());
-        let (done, outcome) = self.run_jobs(&mut jobs, &transaction);
+        let transaction = self.transaction();
+        let run = |job: &mut dyn Job| self.run_job(job, &transaction);
+        let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let mut not_run = jobs.split_off(done.len());
         not_run.extend(rest);
         let outcome = self.files.ensure_unchanged().map(|()| outcome.and_then(|()| self.statement("commit")));
@@ -128,64 +111,43 @@ impl Work<'_> {
             Ok(Ok(())) => self.finish_commit(jobs, transaction.truncates_wal()),
             Ok(Err(error)) => {
                 self.undo_failed_commit(&jobs, &error);
-                let (concerned, others) = partition(jobs, &done);
-                self.reply(concerned, Some(error));
-                self.reply(others, None);
+                self.queue.reply_to_failed(jobs, &done, error);
             }
             Err(error) => self.fail_commit(jobs, error),
         }
         not_run
     }
 
-    /// Runs operations up to the first whose error ended the transaction. Returns for each that ran whether a failed
-    /// commit concerns it: one that changed nothing and saw no change of the others has its result in any case.
-    fn run_jobs(&self, jobs: &mut [Box<dyn Job>], transaction: &Write<'_>) -> (Vec<bool>, Result<()>) {
-        let mut begun = Instant::now();
-        let (mut is_concerned, mut has_changes) = (Vec::with_capacity(jobs.len()), false);
-        for job in jobs {
-            let outcome = self.run_job(job.as_mut(), transaction);
-            has_changes |= outcome.is_err() || transaction.changed() > 0;
-            is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
-            if job.found_damage() {
-                self.shared.metrics.damage_errors.add(1);
-            }
-            begun = self.log_if_slow(job.as_ref(), begun);
-            if outcome.is_err() {
-                return (is_concerned, outcome);
-            }
-        }
-        (is_concerned, Ok(()))
+    fn transaction(&self) -> Write<'_> {
+        Write::new(Access::File(&self.connection), self.clock.now()).with_keys(self.keys.get())
     }
 
-    fn finish_commit(&self, jobs: Vec<Box<dyn Job>>, truncates_wal: bool) {
+    fn finish_commit(&self, jobs: Jobs, truncates_wal: bool) {
         self.commits.fetch_add(1, Ordering::Release);
         if truncates_wal {
             self.truncate_log_at.set(Some(Instant::now()));
             self.truncate_log_if_due(RESTART_WAIT);
         }
-        self.reply(jobs, None);
+        self.queue.reply(jobs, None);
     }
 
-    fn fail_commit(&self, jobs: Vec<Box<dyn Job>>, error: Error) {
+    fn fail_commit(&self, jobs: Jobs, error: Error) {
         self.undo_failed_commit(&jobs, &error);
-        self.reply(jobs, Some(error));
+        self.queue.reply(jobs, Some(error));
     }
 
     fn undo_failed_commit(&self, jobs: &[Box<dyn Job>], error: &Error) {
-        tracing::error!(%error, operations = jobs.len(), "a commit failed");
-        self.shared.metrics.failures.add(1);
-        let is_counted = jobs.iter().any(|job| job.found_damage());
-        self.shared.metrics.damage_errors.add(u64::from(store::is_damage(error) && !is_counted));
+        self.queue.note_failure(jobs, error);
         self.roll_back();
     }
 
     /// Rewrites the database. The copy that VACUUM makes goes to a temporary file, because it may not fit in memory.
-    fn vacuum(&self, mut jobs: Vec<Box<dyn Job>>) {
+    fn vacuum(&self, mut jobs: Jobs) {
         let outcome = self.statement("pragma temp_store = file").and_then(|()| self.statement("vacuum"));
         let restored = self.statement("pragma temp_store = memory");
         match outcome.and(restored) {
             Ok(()) => {
-                let transaction = Write::new(self.connection, self.clock.now()).with_keys(self.keys.get());
+                let transaction = self.transaction();
                 for job in &mut jobs {
                     job.run(&transaction);
                 }
@@ -193,26 +155,6 @@ impl Work<'_> {
             }
             Err(error) => self.fail_commit(jobs, error),
         }
-    }
-
-    /// Sends the replies. Each one wakes another thread, which costs more than the reply, so many are dispatched together
-    /// to the threads that wait for them.
-    fn reply(&self, jobs: Vec<Box<dyn Job>>, failure: Option<Error>) {
-        let replies = CommitReplies { jobs, failure };
-        if let Some(dispatcher) = self.shared.dispatcher.get().filter(|_| replies.jobs.len() >= MIN_DISPATCHED_REPLIES)
-        {
-            dispatcher(replies);
-        }
-    }
-
-    /// Logs a slow operation. Returns the current time.
-    fn log_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
-        let now = Instant::now();
-        let took = now.duration_since(begun);
-        if took >= self.slow {
-            tracing::warn!(operation = job.name(), duration_ms = took.as_millis(), "slow query");
-        }
-        now
     }
 
     /// Runs one operation. An error means that the whole transaction is lost.
@@ -267,20 +209,4 @@ impl Work<'_> {
             if is_missing_parent(&error) { Error::internal(error) } else { error.into() }
         })
     }
-}
-
-type Jobs = Vec<Box<dyn Job>>;
-
-/// Splits the operations of a failed commit into those that it concerns and the others.
-fn partition(jobs: Jobs, is_concerned: &[bool]) -> (Jobs, Jobs) {
-    let (mut concerned, mut others) = (Vec::new(), Vec::new());
-    for (job, is_concerned) in jobs.into_iter().zip(is_concerned) {
-        if *is_concerned { concerned.push(job) } else { others.push(job) }
-    }
-    (concerned, others)
-}
-
-/// Returns the number of leading operations that share one transaction: at least one.
-fn batch_length(jobs: &[Box<dyn Job>]) -> usize {
-    jobs.iter().position(|job| !job.kind().is_shared()).map_or(jobs.len(), |index| index.max(1))
 }

@@ -18,16 +18,16 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use super::{
-    Read, Store,
-    files::{create_private, file_error, size_of, with_suffix},
-    migrate::SCHEMA,
-    snapshot,
-    tables::quoted,
-};
+use super::{FileStore, migrate::SCHEMA, snapshot};
 use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
+    store::{
+        Read,
+        files::{create_private, file_error, size_of, with_suffix},
+        tables::quoted,
+        transaction::Access,
+    },
     types::Timestamp,
 };
 
@@ -59,7 +59,7 @@ pub struct Faults {
     pub dangling: u64,
 }
 
-impl Store {
+impl FileStore {
     /// Writes a copy of the current database to a new file. Blocks until it is done, and uses about half of the disk's
     /// time.
     ///
@@ -106,7 +106,7 @@ impl DatabaseCopy {
     }
 
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        operation(&Read::new(&self.connection, self.now).with_keys(self.keys.as_ref()))
+        operation(&Read::new(Access::File(&self.connection), self.now).with_keys(self.keys.as_ref()))
     }
 
     /// Checks the whole file.

@@ -12,8 +12,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::files::with_suffix;
 use crate::error::{Code, Error, Result};
+use crate::store::files::with_suffix;
 
 /// Suffixes of the WAL and of its index.
 const WAL_SUFFIXES: [&str; 2] = ["-wal", "-shm"];

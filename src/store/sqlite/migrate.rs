@@ -8,8 +8,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::files;
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    store::files,
+};
 
 /// Identify the files as the main database ("YARW") and the network log ("YARL"), so that another database is never
 /// migrated.
@@ -17,12 +19,15 @@ const APPLICATION_ID: i32 = 0x5941_5257;
 const NETWORK_LOG_ID: i32 = 0x5941_524c;
 
 /// The schema of the main database. Later steps are files of their own, appended here.
-pub(super) const SCHEMA: Schema =
-    Schema { steps: &[include_str!("../../schema.sql")], application_id: APPLICATION_ID, synchronous: "full" };
+pub(in crate::store) const SCHEMA: Schema =
+    Schema { steps: &[include_str!("../../../schema.sql")], application_id: APPLICATION_ID, synchronous: "full" };
 
 /// The schema of the network log. A power cut may undo its last commits, because nothing was promised about them.
-pub(super) const NETWORK_LOG_SCHEMA: Schema =
-    Schema { steps: &[include_str!("../../network-log.sql")], application_id: NETWORK_LOG_ID, synchronous: "normal" };
+pub(in crate::store) const NETWORK_LOG_SCHEMA: Schema = Schema {
+    steps: &[include_str!("../../../network-log.sql")],
+    application_id: NETWORK_LOG_ID,
+    synchronous: "normal",
+};
 
 /// The schema version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = SCHEMA.version();
@@ -40,7 +45,7 @@ pub enum SchemaPolicy {
 
 /// A schema as the steps that build it. Step `n` (from 1) takes a database from version `n - 1` to version `n`.
 #[derive(Clone, Copy)]
-pub(super) struct Schema {
+pub(in crate::store) struct Schema {
     steps: &'static [&'static str],
     application_id: i32,
     /// The `synchronous` pragma of the writer's connection.

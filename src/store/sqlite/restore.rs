@@ -9,16 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    backup::{CopyProgress, DatabaseCopy},
-    files::{
-        DATABASE, NETWORK_LOG, create_private_directory, file_error, parent_of, remove_if_exists, sync,
-        sync_and_rename, sync_directory, with_suffix, write_private,
-    },
-};
+use super::backup::{CopyProgress, DatabaseCopy};
 use crate::{
     error::{Code, Error, Result},
     keys::KEYS,
+    store::files::{
+        DATABASE, NETWORK_LOG, create_private_directory, file_error, parent_of, remove_if_exists, sync,
+        sync_and_rename, sync_directory, with_suffix, write_private,
+    },
 };
 
 /// The marker of complete new files. It contains the name of the directory for the old ones.
