@@ -23,6 +23,11 @@ impl Clock {
         Timestamp(milliseconds(since) - self.behind.load(Ordering::Relaxed))
     }
 
+    /// Returns the time of this clock at an instant of another machine's system clock.
+    pub fn at_database(&self, system: Timestamp) -> Timestamp {
+        Timestamp(system.0 - self.behind.load(Ordering::Relaxed))
+    }
+
     /// Sets the clock back, so that demo data in the past can be created by the normal operations.
     pub fn set_back(&self, by: Duration) {
         self.behind.store(milliseconds(by), Ordering::Relaxed);

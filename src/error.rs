@@ -227,6 +227,9 @@ codes! {
     StorageFailed = "storage_failed",
         "The disk failed. Nothing was stored.",
         "存储失败，没有保存任何内容。";
+    OutcomeUnknown = "outcome_unknown",
+        "The connection to the database was lost while this was stored. Repeat the request with the same Idempotency-Key, or look whether it took effect.",
+        "保存时与数据库的连接中断，结果未知。请用相同的 Idempotency-Key 重试，或先查询是否已生效。";
     UnsupportedByDatabase = "unsupported_by_database",
         "The database of this installation does not support this. Use the tools of the database instead.",
         "此安装所用的数据库不支持此操作，请使用数据库自带的工具。";

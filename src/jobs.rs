@@ -134,22 +134,27 @@ struct Job {
 /// `internal` when the system cannot start a thread.
 pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
     let start = |name, work: Work| Job::start(name, Arc::clone(app), schedule, work);
-    let detached = vec![
+    let mut detached = vec![
         start("payments", check_payments)?,
         start("purchases", run_purchases)?,
         start("payment-keys", refresh_payment_keys)?,
         start("push", send_pushes)?,
         start("webhooks", send_webhooks)?,
         start("bills", check_bills)?,
-        start("backups", make_backups)?,
-        start("uploads", upload_backups)?,
-        start("latest", verify_latest)?,
         start("ledger", verify_ledger)?,
-        start("free-space", scrub_free_space)?,
         start("alerts", send_alerts)?,
         start("words", update_word_list)?,
         start("shadow", moderate_samples)?,
     ];
+    // Other engines have tools of their own for these.
+    if app.core.store.file().is_some() {
+        detached.extend([
+            start("backups", make_backups)?,
+            start("uploads", upload_backups)?,
+            start("latest", verify_latest)?,
+            start("free-space", scrub_free_space)?,
+        ]);
+    }
     let awaited = vec![
         start("network-log", write_network_log)?,
         start("jobs", run_small_jobs)?,

@@ -787,6 +787,8 @@ declare::settings! {
 
     /// The database.
     "database" database: DatabaseConfig {
+        url: Option<SecretString> = "", flag "database",
+            "Address of a PostgreSQL database, such as `postgres://user:password@host/name`. If unset, a SQLite file in the data directory.";
         mmap_size: Bytes = "0 B",
             "Size of the part of the file that is mapped into memory. Faster on large files, but an I/O error then ends the process.";
         cache: Bytes = "8 MiB",

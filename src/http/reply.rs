@@ -88,6 +88,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::Superseded
         | Code::StorageFull
         | Code::StorageFailed
+        | Code::OutcomeUnknown
         | Code::ProviderUnavailable
         | Code::ModerationUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Internal

@@ -7,6 +7,7 @@
 pub mod files;
 pub mod lock;
 mod pending;
+mod postgres;
 mod row;
 pub mod sliding_window;
 mod sqlite;
@@ -27,18 +28,23 @@ use std::{
     time::Duration,
 };
 
-use self::writer::{TransactionKind, Writer};
+use secrecy::SecretString;
+
 pub use self::{
     pending::Pending,
     row::Row,
     sqlite::{
         FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,
-        is_damage, on_thread_park, page_changes, page_sums, restore, sqlite_version,
+        on_thread_park, page_changes, page_sums, restore, sqlite_version,
     },
     transaction::{Read, Write},
     tuning::Tuning,
     value::{RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
     writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics},
+};
+use self::{
+    postgres::ServerStore,
+    writer::{TransactionKind, Writer},
 };
 use crate::{
     clock::Clock,
@@ -59,6 +65,7 @@ pub struct Store {
 #[derive(Clone)]
 enum Engine {
     File(FileStore),
+    Server(ServerStore),
 }
 
 impl Store {
@@ -81,6 +88,15 @@ impl Store {
         FileStore::open(sqlite::NETWORK_LOG_SCHEMA, path, tuning, clock, policy).map(Self::of_file)
     }
 
+    /// Opens a database on a PostgreSQL server, creating or migrating its schema as the policy permits.
+    ///
+    /// # Errors
+    /// `configuration` for an unusable URL, `data_directory_unusable` as for a file, storage errors.
+    pub fn open_server(url: &SecretString, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+        let server = ServerStore::open(url, tuning, clock, policy)?;
+        Ok(Self { engine: Engine::Server(server), cancels_preparation: Arc::default() })
+    }
+
     fn of_file(file: FileStore) -> Self {
         Self { engine: Engine::File(file), cancels_preparation: Arc::default() }
     }
@@ -89,6 +105,7 @@ impl Store {
     pub fn file(&self) -> Option<&FileStore> {
         match &self.engine {
             Engine::File(file) => Some(file),
+            Engine::Server(_) => None,
         }
     }
 
@@ -103,6 +120,7 @@ impl Store {
     fn writer(&self) -> &Writer {
         match &self.engine {
             Engine::File(file) => file.writer(),
+            Engine::Server(server) => server.writer(),
         }
     }
 
@@ -110,6 +128,7 @@ impl Store {
     pub fn set_keys(&self, keys: ServerKey) {
         match &self.engine {
             Engine::File(file) => file.set_keys(keys),
+            Engine::Server(server) => server.set_keys(keys),
         }
     }
 
@@ -123,6 +142,7 @@ impl Store {
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         match &self.engine {
             Engine::File(file) => file.read(operation),
+            Engine::Server(server) => server.read(operation),
         }
     }
 
@@ -199,6 +219,7 @@ impl Store {
     pub fn writer_load(&self) -> WriterLoad {
         match &self.engine {
             Engine::File(file) => file.writer_load(),
+            Engine::Server(server) => server.writer().load(0),
         }
     }
 
@@ -211,6 +232,7 @@ impl Store {
     pub fn has_original_files(&self) -> bool {
         match &self.engine {
             Engine::File(file) => file.has_original_files(),
+            Engine::Server(_) => true,
         }
     }
 
@@ -218,6 +240,7 @@ impl Store {
     pub fn damage_errors(&self) -> u64 {
         match &self.engine {
             Engine::File(file) => file.damage_errors(),
+            Engine::Server(server) => server.writer().metrics().damage_errors.get(),
         }
     }
 
@@ -228,6 +251,7 @@ impl Store {
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         match &self.engine {
             Engine::File(file) => file.schema_faults(),
+            Engine::Server(server) => server.schema_faults(),
         }
     }
 
@@ -245,6 +269,11 @@ impl Store {
     pub fn close(&self) {
         self.writer().stop();
     }
+}
+
+/// Returns true if the error reports damage in the database itself, as opposed to its disk or permissions.
+pub fn is_damage(error: &Error) -> bool {
+    sqlite::is_damage(error) || postgres::is_damage(error)
 }
 
 /// Waits for the result of the preparing thread, unless the preparation is cancelled.

@@ -1,6 +1,7 @@
 //! Rows of query results.
 
 use super::{
+    postgres::ServerRow,
     sqlite::{FileRow, value_in},
     value::{RowError, RowResult, SqlColumn, SqlValue},
 };
@@ -10,6 +11,7 @@ pub struct Row<'row>(Source<'row>);
 
 enum Source<'row> {
     File(&'row FileRow<'row>),
+    Server(&'row ServerRow),
 }
 
 impl<'row> Row<'row> {
@@ -17,9 +19,14 @@ impl<'row> Row<'row> {
         Self(Source::File(row))
     }
 
+    pub(super) fn of_server(row: &'row ServerRow) -> Self {
+        Self(Source::Server(row))
+    }
+
     fn value(&self, column: usize) -> Option<SqlValue<'_>> {
         match &self.0 {
             Source::File(row) => value_in(row, column),
+            Source::Server(row) => row.try_get(column).ok(),
         }
     }
 

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     SnapshotId,
+    postgres::Session,
     row::Row,
     sqlite::{FileConnection, Statement},
     value::{RowResult, SqlParameters},
@@ -23,6 +24,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) enum Access<'connection> {
     File(&'connection FileConnection),
+    Server(&'connection Session),
 }
 
 impl Access<'_> {
@@ -34,12 +36,29 @@ impl Access<'_> {
     ) -> Result<ControlFlow<()>> {
         match self {
             Self::File(connection) => Statement::prepare(connection, sql)?.query(parameters, visit),
+            Self::Server(session) => session.query(sql, parameters, visit),
         }
+    }
+
+    /// Returns the first row, if there is one.
+    pub(super) fn first<T>(
+        self,
+        sql: &str,
+        parameters: &impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T>,
+    ) -> Result<Option<T>> {
+        let (mut row, mut first) = (Some(row), None);
+        let visited = self.query(sql, parameters, |found| {
+            first = row.take().map(|row| row(found)).transpose()?;
+            Ok(ControlFlow::Break(()))
+        });
+        visited.map(|_| first)
     }
 
     fn execute(self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
         match self {
             Self::File(connection) => Statement::prepare(connection, sql)?.execute(parameters),
+            Self::Server(session) => session.execute(sql, parameters),
         }
     }
 
@@ -47,21 +66,22 @@ impl Access<'_> {
     fn changes(self) -> u64 {
         match self {
             Self::File(connection) => connection.total_changes(),
+            Self::Server(session) => session.changes(),
         }
     }
 }
 
 /// A consistent view of the database.
 pub struct Read<'connection> {
-    session: Access<'connection>,
+    access: Access<'connection>,
     snapshot_id: Option<SnapshotId>,
     keys: Option<&'connection ServerKey>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
-    pub(super) fn new(session: Access<'connection>, now: Timestamp) -> Self {
-        Self { session, snapshot_id: None, keys: None, now }
+    pub(super) fn new(access: Access<'connection>, now: Timestamp) -> Self {
+        Self { access, snapshot_id: None, keys: None, now }
     }
 
     pub(super) fn with_snapshot_id(self, id: SnapshotId) -> Self {
@@ -89,12 +109,7 @@ impl<'connection> Read<'connection> {
         params: impl SqlParameters,
         row: impl FnOnce(&Row<'_>) -> RowResult<T>,
     ) -> Result<Option<T>> {
-        let (mut row, mut first) = (Some(row), None);
-        let visited = self.session.query(sql, &params, |found| {
-            first = row.take().map(|row| row(found)).transpose()?;
-            Ok(ControlFlow::Break(()))
-        });
-        visited.map(|_| first)
+        self.access.first(sql, &params, row)
     }
 
     /// Returns the one row of a statement that always has one, such as a count.
@@ -140,7 +155,7 @@ impl<'connection> Read<'connection> {
         params: impl SqlParameters,
         row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        self.session.query(sql, &params, row)
+        self.access.query(sql, &params, row)
     }
 }
 
@@ -154,9 +169,9 @@ pub struct Write<'connection> {
 }
 
 impl<'connection> Write<'connection> {
-    pub(super) fn new(session: Access<'connection>, now: Timestamp) -> Self {
-        let changes_before = Cell::new(session.changes());
-        Self { read: Read::new(session, now), truncates_wal: Cell::new(false), changes_before }
+    pub(super) fn new(access: Access<'connection>, now: Timestamp) -> Self {
+        let changes_before = Cell::new(access.changes());
+        Self { read: Read::new(access, now), truncates_wal: Cell::new(false), changes_before }
     }
 
     pub(super) fn with_keys(self, keys: Option<&'connection ServerKey>) -> Self {
@@ -165,12 +180,12 @@ impl<'connection> Write<'connection> {
 
     /// Resets the change count for the next operation of the transaction.
     pub(super) fn begin_operation(&self) {
-        self.changes_before.set(self.read.session.changes());
+        self.changes_before.set(self.read.access.changes());
     }
 
     /// Returns the number of rows that the operation has changed and not rolled back.
     pub fn changed(&self) -> u64 {
-        self.read.session.changes() - self.changes_before.get()
+        self.read.access.changes() - self.changes_before.get()
     }
 
     /// Requests that the WAL is truncated before the reply, or as soon as no reader uses it: deleted data must not
@@ -185,14 +200,15 @@ impl<'connection> Write<'connection> {
 
     /// Runs a statement and returns the number of changed rows.
     pub fn execute(&self, sql: &str, params: impl SqlParameters) -> Result<usize> {
-        self.read.session.execute(sql, &params)
+        self.read.access.execute(sql, &params)
     }
 
     /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which
     /// SQLite creates a temporary table each time.
     pub fn insert(&self, sql: &str, params: impl SqlParameters) -> Result<i64> {
-        match self.read.session {
+        match self.read.access {
             Access::File(connection) => Statement::prepare(connection, sql)?.insert(&params),
+            Access::Server(session) => session.insert(sql, &params),
         }
     }
 
@@ -205,7 +221,7 @@ impl<'connection> Write<'connection> {
     /// Rolls back to a savepoint at which the operation had this many changes.
     fn roll_back(&self, sql: &str, changed: u64) -> Result<()> {
         self.execute(sql, ())?;
-        self.changes_before.set(self.read.session.changes() - changed);
+        self.changes_before.set(self.read.access.changes() - changed);
         Ok(())
     }
 
@@ -228,10 +244,13 @@ impl<'connection> Write<'connection> {
 
     /// Runs a statement once for each set of parameters and returns the number of changed rows.
     pub fn execute_each<P: SqlParameters>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
-        match self.read.session {
+        match self.read.access {
             Access::File(connection) => {
                 let mut statement = Statement::prepare(connection, sql)?;
                 sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(&params)?))
+            }
+            Access::Server(session) => {
+                sets.into_iter().try_fold(0, |changed, params| Ok(changed + session.execute(sql, &params)?))
             }
         }
     }

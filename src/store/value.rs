@@ -24,7 +24,10 @@ pub trait SqlParameters {
     const COUNT: usize;
 
     /// Calls `bind` with each parameter in order, until it fails.
-    fn try_each<Failure>(&self, bind: impl FnMut(SqlValue<'_>) -> Result<(), Failure>) -> Result<(), Failure>;
+    fn try_each<'own, Failure>(
+        &'own self,
+        bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
+    ) -> Result<(), Failure>;
 }
 
 /// A type that columns are read into. `None` means that the column holds another type, or a value out of range.
@@ -209,7 +212,10 @@ impl<C: SqlColumn> SqlColumn for Option<C> {
 impl SqlParameters for () {
     const COUNT: usize = 0;
 
-    fn try_each<Failure>(&self, _: impl FnMut(SqlValue<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn try_each<'own, Failure>(
+        &'own self,
+        _: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -217,7 +223,10 @@ impl SqlParameters for () {
 impl<P: SqlParameter, const COUNT: usize> SqlParameters for [P; COUNT] {
     const COUNT: usize = COUNT;
 
-    fn try_each<Failure>(&self, mut bind: impl FnMut(SqlValue<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn try_each<'own, Failure>(
+        &'own self,
+        mut bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         self.iter().try_for_each(|parameter| bind(parameter.value()))
     }
 }
@@ -227,7 +236,10 @@ macro_rules! tuples {
         impl<$($parameter: SqlParameter),*> SqlParameters for ($($parameter,)*) {
             const COUNT: usize = $count;
 
-            fn try_each<Failure>(&self, mut bind: impl FnMut(SqlValue<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+            fn try_each<'own, Failure>(
+        &'own self,
+        mut bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
                 $(bind(self.$index.value())?;)*
                 Ok(())
             }

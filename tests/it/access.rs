@@ -113,7 +113,7 @@ impl Fixture {
             CallerKind::User => request.by(&self.user),
             CallerKind::Admin if operation.path == "/admin/logout" => {
                 // The test has used wrong passwords before.
-                self.server.database().execute("delete from admin_attempts", []).unwrap();
+                self.server.database().execute("delete from admin_attempts", ()).unwrap();
                 let login = json!({ "name": "root", "password": PASSWORD });
                 let session = self.server.post("/admin/login").json(&login).send().expect(200).json();
                 request.token(session["token"].as_str().unwrap())

@@ -275,7 +275,7 @@ fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let stored: Vec<i64> = {
         let database = server.database();
         let mut rows = database.prepare("select sequence from history order by sequence").unwrap();
-        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        rows.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert!(stored.len() > 1 && stored.len() <= 41, "{stored:?}");
     assert_eq!(

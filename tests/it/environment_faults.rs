@@ -172,7 +172,7 @@ fn on_a_full_disk_writes_fail_reads_continue_and_free_space_recovers() {
     server.get("/readyz").send().expect(200);
     acknowledged.insert(0, "after".into());
     assert_eq!(saved(&server, &user), acknowledged);
-    let integrity = server.database().query_row("pragma integrity_check", [], |row| row.get::<_, String>(0));
+    let integrity = server.database().query_row("pragma integrity_check", (), |row| row.get::<_, String>(0));
     assert_eq!(integrity.as_deref(), Ok("ok"));
 }
 

@@ -61,8 +61,8 @@ fn every_moving_endpoint_replays_repeated_requests() {
     let moved = || -> (i64, i64, i64, i64) {
         let sql = "select (select count(*) from ledger_entries), (select count(*) from sessions), \
                    (select count(*) from payment_refunds), (select count(*) from interpretations)";
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-        server.database().query_row(sql, [], row).unwrap()
+        let row = |row: &crate::support::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        server.database().query_row(sql, (), row).unwrap()
     };
     let grant = |coins: u32| json!({ "phoneNumber": OWN, "coinCount": coins });
     let cast = |question: &str| json!({ "question": question, "method": "three_coins" });
@@ -176,7 +176,7 @@ fn keeps_final_failures_and_no_transient_ones() {
     assert_eq!(balance(&server, &user), 5);
 
     let suspend = |value: &str| {
-        server.database().execute(&format!("update balances set suspended_at = {value}"), []).unwrap();
+        server.database().execute(&format!("update balances set suspended_at = {value}"), ()).unwrap();
     };
     suspend("1");
     consume(&server, &user, "b").send().expect_problem(503, "account_inconsistent");
@@ -193,7 +193,7 @@ fn keeps_only_the_newest_responses_that_cost_nothing() {
         let database = server.database();
         let sql = "select caller || ' ' || key from idempotency_keys order by id";
         let mut statement = database.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        let rows = statement.query_map((), |row| row.get(0)).unwrap();
         rows.map(Result::unwrap).collect()
     };
     server.grant(&server.api_key("shop"), OWN, 1);
@@ -242,7 +242,7 @@ fn an_expired_key_can_store_a_failure() {
     let server = Setup::default().with("COINS_INITIAL", 1).start();
     let user = server.sign_in(OWN);
     consume(&server, &user, "a").send().expect(200);
-    server.database().execute("update idempotency_keys set created_at = created_at - 73 * 3600000", []).unwrap();
+    server.database().execute("update idempotency_keys set created_at = created_at - 73 * 3600000", ()).unwrap();
     let first = consume(&server, &user, "a").send().expect_problem(402, "insufficient_coins");
     let second = consume(&server, &user, "a").send().expect(402);
     assert_eq!(first.bytes, second.bytes);
@@ -287,7 +287,7 @@ fn a_kill_between_commit_and_response_leaves_one_effect() {
     );
     stream.write_all(request.as_bytes()).unwrap();
     let stored = "select count(*) > 0 from idempotency_keys";
-    eventually("the request had an effect", || database.query_row(stored, [], |row| row.get(0)).unwrap());
+    eventually("the request had an effect", || database.query_row(stored, (), |row| row.get(0)).unwrap());
     drop(database);
     // The response was not read, whether it was sent or not.
     let directory = server.kill();

@@ -479,10 +479,10 @@ fn logs_a_request_whose_client_disconnected() {
     disconnect_after(&mut server, &save);
     let database = server.databases();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
-    let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
+    let status = || database.query_row(logged, (), |row| row.get::<_, i64>(0)).ok();
     assert_eq!(eventually_some("the request in the network log", status), 499);
     // The write continues without its client.
-    assert_eq!(database.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
+    assert_eq!(database.query_row("select count(*) from history", (), |row| row.get::<_, i64>(0)), Ok(1));
 }
 
 /// A model server that responds to each call on demand.
@@ -576,7 +576,7 @@ fn a_shutdown_completes_running_requests_and_accepts_no_new_ones() {
     assert_eq!(response["result"], "行则吉");
     assert_eq!(server.wait_for_end(), Some(0));
     let stored = "select count(*) from interpretations where status = 'succeeded'";
-    assert_eq!(server.database().query_row(stored, [], |row| row.get::<_, i64>(0)), Ok(1));
+    assert_eq!(server.database().query_row(stored, (), |row| row.get::<_, i64>(0)), Ok(1));
 }
 
 #[test]
@@ -631,7 +631,7 @@ fn queued_changes_are_committed_before_the_process_ends() {
     other.execute_batch("rollback").unwrap();
     running.join().unwrap().expect(200);
     assert_eq!(server.wait_for_end(), Some(0));
-    assert_eq!(other.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
+    assert_eq!(other.query_row("select count(*) from history", (), |row| row.get::<_, i64>(0)), Ok(1));
 }
 
 /// Requests an event stream and returns everything until the end or the close.

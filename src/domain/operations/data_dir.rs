@@ -20,6 +20,9 @@ use crate::{
 /// # Errors
 /// `not_found`.
 pub fn ensure_initialized(config: &Config) -> Result<()> {
+    if config.database.url.is_some() {
+        return Ok(());
+    }
     let directory = config.data_dir();
     let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
     // Files that cannot be inspected count as present; opening them reports the fault.
@@ -67,6 +70,9 @@ pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
 
 /// Opens the database, unless other files show that a database was lost.
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
+    if let Some(url) = &config.database.url {
+        return Store::open_server(url, tuning, clock, policy);
+    }
     let directory = config.data_dir();
     let path = directory.join(DATABASE);
     if !path.exists()

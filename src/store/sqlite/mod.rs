@@ -54,7 +54,7 @@ pub use self::{
 };
 pub(super) use self::{
     migrate::{NETWORK_LOG_SCHEMA, SCHEMA},
-    snapshot::is_worker,
+    snapshot::{before_blocking, is_worker},
     statement::{Statement, value_in},
 };
 use super::{

@@ -108,6 +108,13 @@ pub fn on_thread_park() {
     end_snapshot_if(|_| true);
 }
 
+/// Ends the snapshot of a thread that is about to block, after which it may no longer be a worker. It is one again once
+/// it parks.
+pub(in crate::store) fn before_blocking() {
+    IS_WORKER.set(false);
+    end_snapshot_if(|_| true);
+}
+
 /// Returns true on a worker thread of the runtime.
 pub(in crate::store) fn is_worker() -> bool {
     IS_WORKER.get()

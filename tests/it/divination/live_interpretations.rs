@@ -339,7 +339,7 @@ fn a_shutdown_waits_for_a_call_without_listeners() {
     model.open_gate();
     assert_eq!(server.wait_for_end(), Some(0));
     let stored = "select result from interpretations where status = 'succeeded'";
-    assert_eq!(server.database().query_row(stored, [], |row| row.get::<_, String>(0)).unwrap(), WHOLE);
+    assert_eq!(server.database().query_row(stored, (), |row| row.get::<_, String>(0)).unwrap(), WHOLE);
 }
 
 #[test]
@@ -355,9 +355,9 @@ fn a_shutdown_gives_a_call_up_after_its_limit_and_refunds_it() {
     assert_eq!(server.terminate(), Some(0));
     let database = server.database();
     let status = "select status from interpretations order by id desc limit 1";
-    assert_eq!(database.query_row(status, [], |row| row.get::<_, String>(0)).unwrap(), "interrupted");
+    assert_eq!(database.query_row(status, (), |row| row.get::<_, String>(0)).unwrap(), "interrupted");
     let balance = "select balance from balances where asset = 'point'";
-    assert_eq!(database.query_row(balance, [], |row| row.get::<_, i64>(0)).unwrap(), 90);
+    assert_eq!(database.query_row(balance, (), |row| row.get::<_, i64>(0)).unwrap(), 90);
 }
 
 #[test]

@@ -318,7 +318,7 @@ fn a_panicking_call_is_closed() {
     let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));
     let reported = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was propagated");
     assert_eq!(reported.unwrap_err().code.name(), "internal");
-    let text = |sql: &str| -> String { database.query_row(sql, [], |row| row.get(0)).unwrap() };
+    let text = |sql: &str| -> String { database.query_row(sql, (), |row| row.get(0)).unwrap() };
     assert_eq!(text("select status || ' ' || error_class from interpretations"), "failed panicked");
     assert_eq!(text("select outcome || ' ' || calls from model_usage"), "failed 1");
     assert_eq!(text("select reserved_tokens || ' ' || (tokens > 0) from model_spending where user_id = 0"), "0 1");
@@ -364,7 +364,7 @@ fn a_crash_charges_the_reserved_cost() {
         let sql =
             "select tokens, cost_micros, reserved_tokens, reserved_cost_micros from model_spending order by user_id";
         let mut statement = database.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+        let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         rows.unwrap().map(Result::unwrap).collect()
     };
     let reserved = spending(&server);
@@ -394,9 +394,9 @@ fn interrupted_calls_are_closed_and_charged_atomically() {
     assert_eq!(start().unwrap().status.code(), Some(1));
     let database = rusqlite::Connection::open(directory.join("yarrow.db")).unwrap();
     let spent = "select tokens, reserved_tokens from model_spending where user_id = 0";
-    let spent = || -> (i64, i64) { database.query_row(spent, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap() };
+    let spent = || -> (i64, i64) { database.query_row(spent, (), |row| Ok((row.get(0)?, row.get(1)?))).unwrap() };
     let status = |table: &str| -> String {
-        database.query_row(&format!("select status from {table}"), [], |row| row.get(0)).unwrap()
+        database.query_row(&format!("select status from {table}"), (), |row| row.get(0)).unwrap()
     };
     assert_eq!((spent(), status("interpretations").as_str()), (reserved, "running"));
     database.execute_batch("drop trigger refused").unwrap();

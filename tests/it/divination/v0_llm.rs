@@ -48,8 +48,8 @@ fn data(text: &str) -> Vec<String> {
 }
 
 fn record(server: &Server) -> (String, Option<String>) {
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    server.database().query_row("select status, error_class from chats order by id desc", [], row).unwrap()
+    let row = |row: &crate::support::Row| Ok((row.get(0)?, row.get(1)?));
+    server.database().query_row("select status, error_class from chats order by id desc", (), row).unwrap()
 }
 
 const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;

@@ -54,7 +54,7 @@ fn kinds(server: &Server) -> Vec<(String, i64)> {
     let mut statement = database
         .prepare("select kind, delta from ledger_entries where kind like 'interpretation%' order by seq")
         .unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 

@@ -435,7 +435,7 @@ fn hides_sessions_of_other_users() {
 #[test]
 fn every_list_and_lookup_has_an_index() {
     let server = Setup::default().start();
-    let database = server.database();
+    let database = server.database_file();
     for sql in [
         "select id from sessions where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3",
         "select coalesce(max(sequence), 0) + 1 from sessions where user_id = ?1",
@@ -457,9 +457,9 @@ fn every_list_and_lookup_has_an_index() {
 
 /// Returns all column values of all tables except some, as text; blobs in hexadecimal.
 fn all_values(server: &Server, except: &str) -> Vec<(String, String)> {
-    let database = server.database();
+    let database = server.database_file();
     let mut tables = database.prepare("select name from sqlite_schema where type = 'table'").unwrap();
-    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let tables: Vec<String> = tables.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let mut values = Vec::new();
     for table in tables.into_iter().filter(|table| table != except) {
         let mut statement = database.prepare(&format!("select * from {table}")).unwrap();
@@ -501,13 +501,13 @@ fn deleting_a_session_keeps_a_snapshot_and_its_ledger_entry() {
     assert_eq!(ids(&list(&server, &user, &[])).len(), 0);
     assert_eq!(points(&server, &user), 90);
 
-    let database = server.database();
+    let database = server.database_file();
     type Snapshot = (String, String, String, i64, Option<i64>, i64, String, i64, i64, String, i64);
     let snapshot: Snapshot = database
         .query_row(
             "select question_type, method, lines, primary_hexagram, relating_hexagram, nuclear_hexagram, day, \
              is_interpreted, interpretation_tenths, model, points_spent from session_snapshots",
-            [],
+            (),
             |row| {
                 Ok((
                     row.get(0)?,
@@ -532,7 +532,7 @@ fn deleting_a_session_keeps_a_snapshot_and_its_ledger_entry() {
     let day: String = database
         .query_row(
             "select date(created_at / 1000 + 8 * 3600, 'unixepoch') from ledger_entries where kind = 'cast'",
-            [],
+            (),
             |row| row.get(0),
         )
         .unwrap();
@@ -549,10 +549,10 @@ fn the_snapshot_of_an_unread_session_says_so() {
         json!({ "question": "x", "questionType": "my aunt Mei", "method": "manual", "lines": [7, 7, 7, 7, 7, 7] });
     delete(&server, &user, &created(&server, &user, &body)).expect(204);
     let row: (String, Option<i64>, i64, Option<i64>, Option<String>) = server
-        .database()
+        .database_file()
         .query_row(
             "select question_type, relating_hexagram, is_interpreted, interpretation_tenths, model from session_snapshots",
-            [],
+            (),
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
         )
         .unwrap();
@@ -585,7 +585,7 @@ fn a_snapshot_shares_no_value_with_remaining_rows() {
     // The days of budgets and of figures are the same for everybody.
     let days = ["model_usage.day", "figures.day", "active_users.day"];
     let values: Vec<_> = values.into_iter().filter(|(column, _)| !days.contains(&column.as_str())).collect();
-    let database = server.database();
+    let database = server.database_file();
     let mut statement = database.prepare("select * from session_snapshots").unwrap();
     let names: Vec<_> = statement.column_names().into_iter().map(ToOwned::to_owned).collect();
     let mut rows = statement.raw_query();

@@ -85,7 +85,7 @@ fn finish(
     for (user, unanswered) in fixture.users.iter().zip(unanswered) {
         assert!(Client { server, oracle, user, key: &fixture.key, unanswered }.repeat().is_ok());
     }
-    oracle.check(&server.database(), oracle.acknowledged().values());
+    oracle.check(&server.database_file(), oracle.acknowledged().values());
     let uses =
         oracle.acknowledged().values().filter(|effect| matches!(effect, super::oracle::Effect::Used { .. })).count();
     assert_eq!(

@@ -253,7 +253,7 @@ fn a_sync_stops_after_losing_its_lease() {
         eventually("it is running", || !server.value::<String>(find_mark).is_empty());
         // Another run took the lease because this one stalled.
         let take = "update settings set value = (unixepoch() * 1000) || ' another' where name = 'user_data.sync'";
-        server.database().execute(take, []).unwrap();
+        server.database().execute(take, ()).unwrap();
         stalled.join().unwrap().expect_problem(409, "already_running");
     });
     assert!(server.value::<String>(find_mark).ends_with(" another"));
@@ -272,7 +272,7 @@ fn support_page_shows_events_without_secrets() {
     let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
     let order = order.send().expect(200).json();
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(200);
-    server.database().execute("delete from code_sends", []).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let code = server.request_code("13800138000");
     for who in ["13800138000", "+86 138 0013 8000", &user.user_id] {
         let page = server.command(&["users", "show", who]).expect(0);

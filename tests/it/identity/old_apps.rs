@@ -13,7 +13,7 @@ fn sign_out(server: &Server, user: &Caller) {
 
 /// Requests a code for this purpose, ignoring send limits.
 fn request_code(server: &Server, purpose: &str) -> String {
-    server.database().execute("delete from code_sends", []).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let before = server.sent_codes(PHONE).len();
     let body = json!({ "phoneNumber": PHONE, "purpose": purpose });
     server.post("/auth/send-code").json(&body).send().expect(200);
@@ -426,7 +426,7 @@ impl OldApp<'_> {
     }
 
     fn sign_in(&mut self) {
-        self.server.database().execute("delete from code_sends", []).unwrap();
+        self.server.database().execute("delete from code_sends", ()).unwrap();
         let before = self.server.sent_codes(PHONE).len();
         self.call("/auth/send-code", &self.interceptor, &[("phoneNumber", PHONE)]).expect(200);
         let code = self.server.printed_code(PHONE, before);

@@ -120,7 +120,7 @@ fn whole_person(server: &Server) -> Caller {
     read(to_all());
     let order = json!({ "amount": "6.00", "coinCount": 60 });
     server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200);
-    server.database().execute("delete from code_sends", []).unwrap();
+    server.database_file().execute("delete from code_sends", ()).unwrap();
     let sign_in = server.request_email_code(EMAIL, "sign_in");
     let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
     server.post("/api/v1/auth/login").json(&device).send().expect(200);
@@ -166,7 +166,7 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
     let database = server.databases();
     let texts = |sql: &str| -> Vec<String> {
         let mut statement = database.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        let rows = statement.query_map((), |row| row.get(0)).unwrap();
         rows.map(Result::unwrap).collect()
     };
     let mut found = Vec::new();
@@ -185,7 +185,7 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
         let of_text = columns.iter().map(|column| format!("{column} = 'user:{}'", user.user_id));
         let condition = of_number.chain(of_text).collect::<Vec<_>>().join(" or ");
         let count = format!("select count(*) from {table} where {condition}");
-        let rows = database.query_row(&count, [], |row| row.get(0)).unwrap();
+        let rows = database.query_row(&count, (), |row| row.get(0)).unwrap();
         if rows > 0 {
             found.push((table, rows));
         }
@@ -307,7 +307,7 @@ fn random_id(number: u64) -> String {
 fn scrubs_row_copies_left_by_sqlite() {
     let server = Setup::default().with_fast_jobs().start();
     let (user, other) = (server.sign_in_by_email(EMAIL), server.sign_in(PHONE));
-    let mut database = server.database();
+    let mut database = server.database_file();
     // As every connection of the service does.
     database.pragma_update(None, "secure_delete", true).unwrap();
     let transaction = database.transaction().unwrap();
@@ -387,7 +387,7 @@ fn rejects_requests_of_a_user_during_deletion() {
     // Nothing else is left to write.
     let logged = "select count(*) from access_log where route like '%/auth/login' or route = '/divination/enhanced'";
     eventually("both requests are in the network log", || server.value::<i64>(logged) == 2);
-    let other = server.database();
+    let other = server.database_file();
     // Everything waits for the disk: first the deletion, then the rest.
     other.execute_batch("begin immediate").unwrap();
     let statuses = scope(|scope| {

@@ -123,7 +123,7 @@ fn concurrent_switches_disturb_no_check() {
         let database = server.database();
         let mut statement =
             database.prepare("select reason from audit where action like '%/switch' order by id").unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(flips.len(), CALLERS / 6 * 3);
     let status = server.get("/admin/sensitive-word-migration/status").token(&key).send().expect(200).json();

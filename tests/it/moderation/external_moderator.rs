@@ -175,7 +175,7 @@ fn switches_are_audited_and_survive_a_restart() {
         let database = server.database();
         let sql = format!("select reason from audit where action like '{like}' order by id");
         let mut statement = database.prepare(&sql).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(reasons("%/switch"), ["local to external"]);
     assert_eq!(reasons("%/fallback"), ["on to off"]);

@@ -794,7 +794,7 @@ fn the_payer_is_exported_and_goes_with_the_account() {
     let stored: Vec<Vec<u8>> = {
         let database = fixture.server.database();
         let mut statement = database.prepare("select form from payment_callbacks order by id").unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(stored.len(), 2);
     for form in stored {

@@ -39,7 +39,7 @@ impl Fixture {
         let database = self.server.database();
         let all = "select user_id, asset, kind, delta from ledger_entries where delta > 0 order by seq";
         let mut statement = database.prepare(all).unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+        let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
         rows.unwrap().map(Result::unwrap).collect()
     }
 
@@ -48,7 +48,7 @@ impl Fixture {
         let database = self.server.database();
         let all = "select user_id, asset, balance from balances order by user_id, asset";
         let mut statement = database.prepare(all).unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         rows.unwrap().map(Result::unwrap).collect()
     }
 

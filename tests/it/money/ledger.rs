@@ -54,7 +54,7 @@ fn dump(database: &Connection) -> String {
         "select id || ':' || hex(hash) from ledger_audit order by id",
     ] {
         let mut statement = database.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let rows = statement.query_map((), |row| row.get::<_, String>(0)).unwrap();
         all.extend(rows.map(Result::unwrap));
     }
     all.join("\n")
@@ -88,7 +88,7 @@ fn compare(database: &Connection, model: &FakeModel, users: &[Caller], seed: u64
         }
     }
     let mut statement = database.prepare("select kind, sum(delta) from ledger_entries group by kind").unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(rows.map(Result::unwrap).collect::<BTreeMap<String, i64>>(), model.by_kind(), "seed {seed}");
 }
 
@@ -101,7 +101,7 @@ fn long_sequences_of_operations_match_the_model() {
     let server = Setup::default().with("COINS_CONSUME", 3).start();
     let users: Vec<_> = PHONES.iter().map(|phone| server.sign_in(phone)).collect();
     let operator = server.api_key("model");
-    let database = server.database();
+    let database = server.database_file();
     let mut model = FakeModel::default();
     let mut keys: Vec<(usize, String, u16, Vec<u8>)> = Vec::new();
     for step in 0..300 {
@@ -180,7 +180,7 @@ fn tamper(server: &Server, sql: &str) {
     let triggers = "drop trigger ledger_entries_forbids_update; drop trigger ledger_entries_forbids_delete; \
                     drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete; \
                     drop trigger audit_forbids_update; drop trigger audit_forbids_delete;";
-    server.database().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
+    server.database_file().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
 }
 
 fn codes(report: &Value) -> Vec<String> {
@@ -327,7 +327,7 @@ fn the_payment_report_is_made_daily() {
     let mut server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in(PHONES[0]);
     server.edit(&forged(5, "topup", "'order:invented'").replace("user_id = 1", &format!("user_id = {}", user.user_id)));
-    let made = || server.database().execute("delete from settings where name = 'payments.report'", []).unwrap();
+    let made = || server.database_file().execute("delete from settings where name = 'payments.report'", ()).unwrap();
     eventually("a first report", || made() > 0);
     server.wait_for_line("payments and ledger disagree");
     eventually("the alert", || server.command(&["alerts", "list"]).text().contains("payment_mismatch"));
@@ -373,12 +373,12 @@ fn a_purged_ledger_is_consistent() {
 fn reports_broken_entries_and_never_repairs_them() {
     let (server, user, _, key) = with_history();
     tamper(&server, "update ledger_entries set delta = 100 where seq = 1");
-    let entries = dump(&server.database()).lines().filter(|line| line.contains("adjust")).count();
+    let entries = dump(&server.database_file()).lines().filter(|line| line.contains("adjust")).count();
     let done = server.post("/coin/sync").token(&key).send().expect(200).json();
     assert_eq!(done["repaired"], 0);
     assert!(done["issues"].as_array().unwrap().iter().any(|issue| issue["userId"] == "1"), "{done}");
     server.post("/coin/consume").by(&user).send().expect_problem(503, "account_inconsistent");
-    assert_eq!(dump(&server.database()).lines().filter(|line| line.contains("adjust")).count(), entries);
+    assert_eq!(dump(&server.database_file()).lines().filter(|line| line.contains("adjust")).count(), entries);
     server.command(&["ledger", "verify"]).expect(5);
 }
 
@@ -386,7 +386,7 @@ fn reports_broken_entries_and_never_repairs_them() {
 fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
     let (server, _, _, key) = with_history();
     server.get("/coin/balance").query(&[("userId", "1")]).token(&key).send().expect(200);
-    let database = server.database();
+    let database = server.database_file();
     for table in ["ledger_entries", "ledger_audit", "audit"] {
         let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
         assert!(rows > 0, "{table}");
@@ -396,12 +396,12 @@ fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
             format!("update {table} set {key} = {key} + 1000"),
             format!("delete from {table} where {key} = 1"),
         ] {
-            let error = database.execute(&sql, []).unwrap_err();
+            let error = database.execute(&sql, ()).unwrap_err();
             let code = error.sqlite_error().unwrap().extended_code;
             assert_eq!(code, rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER, "{sql}: {error}");
         }
     }
-    let negative = database.execute("update balances set balance = -1", []).unwrap_err();
+    let negative = database.execute("update balances set balance = -1", ()).unwrap_err();
     assert_eq!(negative.sqlite_error().unwrap().extended_code, rusqlite::ffi::SQLITE_CONSTRAINT_CHECK);
 }
 
@@ -451,7 +451,7 @@ fn commands_work_beside_the_server() {
 fn every_list_has_an_index() {
     let server = Setup::default().start();
     server.sign_in(PHONES[0]);
-    let database = server.database();
+    let database = server.database_file();
     let queries = [
         "select seq from ledger_entries where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4",
         "select seq from ledger_entries where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4",
@@ -538,9 +538,9 @@ fn verifies_the_ledger_once_a_day() {
     assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert!(!verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     let database = Connection::open(directory.path().join("yarrow.db")).unwrap();
-    database.execute("update balances set balance = 1", []).unwrap();
+    database.execute("update balances set balance = 1", ()).unwrap();
     let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000)";
-    database.execute(yesterday, []).unwrap();
+    database.execute(yesterday, ()).unwrap();
     assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert_eq!(code(posting(1, None)), "account_inconsistent");
 }

@@ -175,7 +175,7 @@ fn an_order_of_a_deleted_user_goes_to_review_and_is_refundable() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let order_no = order(&server, &user);
-    server.database().execute("update payment_orders set user_id = 999", []).unwrap();
+    server.database().execute("update payment_orders set user_id = 999", ()).unwrap();
     let paid = server.command(&["payments", "sandbox-pay", &order_no]).expect(0).json();
     assert_eq!(
         (&paid["answer"], &paid["order"]["state"], &paid["order"]["reason"]),
@@ -218,7 +218,7 @@ fn replays_a_stored_callback() {
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
     let order_no = paid_order(&server, &user);
     let database = server.database();
-    database.execute("update payment_orders set order_no = 'hidden'", []).unwrap();
+    database.execute("update payment_orders set order_no = 'hidden'", ()).unwrap();
     let replayed = server.post("/admin/payments/callbacks/1/replay").token(&key).send().expect(200).json();
     assert_eq!((&replayed["verdict"], &replayed["reason"]), (&json!("rejected"), &json!("unknown_order")));
     database.execute("update payment_orders set order_no = ?1", [&order_no]).unwrap();
@@ -237,7 +237,7 @@ fn limits_the_number_of_stored_unsigned_callbacks() {
         assert_eq!(server.notify(&format!("out_trade_no={number}")), "fail");
     }
     let stored: i64 =
-        server.database().query_row("select count(*) from payment_callbacks", [], |row| row.get(0)).unwrap();
+        server.database().query_row("select count(*) from payment_callbacks", (), |row| row.get(0)).unwrap();
     assert_eq!(stored, 5);
 }
 
@@ -336,7 +336,7 @@ fn reports_coins_without_an_order() {
     forge(&user.user_id, Some("order:invented"));
     forge(&user.user_id, None);
     let other = server.sign_in("13900139000");
-    server.database().execute("update payment_orders set order_no = order_no || 'x'", []).unwrap();
+    server.database().execute("update payment_orders set order_no = order_no || 'x'", ()).unwrap();
     forge(&other.user_id, Some(&format!("order:{order_no}x")));
     let found = report(&server, 5);
     let mut orphans: Vec<_> = found["differences"]

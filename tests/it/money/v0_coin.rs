@@ -160,7 +160,7 @@ fn a_reset_needs_a_recent_sign_in() {
     server.post("/coin/reset").token(renewed).send().expect_problem(403, "step_up_required");
     assert_eq!(balance(&server, &Caller { token: renewed.into(), ..user.clone() }), 5);
 
-    server.database().execute("delete from code_sends", []).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let fresh = server.sign_in(OWN);
     age(9);
     let expected = json!({ "userId": user.user_id, "phoneNumber": OWN, "balance": 0 });
@@ -202,7 +202,7 @@ fn an_administrator_resets_with_a_reason() {
     let row: (String, String, i64, i64) = database
         .query_row(
             "select actor, reason, balance_before, balance_after from ledger_audit where action = 'reset'",
-            [],
+            (),
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
         .unwrap();
@@ -251,7 +251,7 @@ fn sync_creates_and_repairs_accounts() {
     let done = server.post("/coin/sync").token(&key).send().expect(200).json();
     assert_eq!(done, json!({ "checked": 2, "created": 0, "repaired": 0, "issues": [] }));
     let audited: (String, i64, i64) = database
-        .query_row("select action, balance_before, balance_after from ledger_audit order by id desc", [], |row| {
+        .query_row("select action, balance_before, balance_after from ledger_audit order by id desc", (), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })
         .unwrap();

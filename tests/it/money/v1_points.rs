@@ -79,7 +79,7 @@ fn a_correction_is_in_ledger_and_audit() {
     adjust(&server, OWN, "30");
     let database = server.database();
     let row: (String, String, String, String, i64, i64) = database
-        .query_row("select actor, action, asset, reason, balance_before, balance_after from ledger_audit", [], |row| {
+        .query_row("select actor, action, asset, reason, balance_before, balance_after from ledger_audit", (), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
         })
         .unwrap();

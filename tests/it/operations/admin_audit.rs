@@ -135,7 +135,7 @@ fn audits_an_operation_whose_client_disconnected() {
     disconnect_after(&mut server, &increase);
     let database = server.database();
     let row = "select action || ' ' || outcome || ' ' || reason from audit where request_id = 'left-early'";
-    let row = || database.query_row(row, [], |row| row.get::<_, String>(0)).ok();
+    let row = || database.query_row(row, (), |row| row.get::<_, String>(0)).ok();
     assert_eq!(eventually_some("the row of the audit", row), "POST /coin/increase/phone 200 sorry");
     assert_eq!(server.coins(&user), 5);
 }
@@ -209,7 +209,7 @@ fn lists_audit_events_by_user_actor_and_time() {
     ] {
         let database = server.database();
         let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
-        let steps = statement.query_map([], |row| row.get::<_, String>(3)).unwrap();
+        let steps = statement.query_map((), |row| row.get::<_, String>(3)).unwrap();
         let steps: Vec<_> = steps.map(Result::unwrap).collect();
         assert!(steps.len() == 1 && steps[0].starts_with("SEARCH"), "{sql}: {steps:?}");
     }

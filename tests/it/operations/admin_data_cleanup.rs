@@ -59,7 +59,7 @@ fn purges_codes_after_confirmation_and_keeps_limits() {
     let backups = server.directory().join("backups");
     let file = backups.join(done["backup"].as_str().unwrap());
     let copy = rusqlite::Connection::open(file).unwrap();
-    assert_eq!(copy.query_row("select count(*) from codes", [], |row| row.get::<_, i64>(0)), Ok(2));
+    assert_eq!(copy.query_row("select count(*) from codes", (), |row| row.get::<_, i64>(0)), Ok(2));
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn purging_everything_keeps_operators_audit_and_a_working_service() {
     let done = clear(&server, &key, "all", Some(&token)).expect(200).json();
     assert_eq!((&done["deleted"]["users"], &done["deleted"]["history"]), (&json!(1), &json!(1)));
     assert_eq!(done["deleted"]["ledger_entries"], 2);
-    let database = server.database();
+    let database = server.database_file();
     let mut tables =
         database.prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite%'").unwrap();
-    let tables: BTreeSet<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let tables: BTreeSet<String> = tables.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     for table in &tables {
         let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
         let is_kept = KEPT.contains(&table.as_str()) || table.starts_with("admin_");
@@ -162,15 +162,15 @@ fn purging_everything_keeps_operators_audit_and_a_working_service() {
     let of_user = format!("select count(*) from access_log where user_id = {}", user.user_id);
     assert_eq!(server.value::<i64>(&of_user), 0);
     let foreign_keys: i64 =
-        database.query_row("select count(*) from pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
+        database.query_row("select count(*) from pragma_foreign_key_check", (), |row| row.get(0)).unwrap();
     assert_eq!(foreign_keys, 0);
     server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
     // The ledger restarts and is still append-only. Ids are not reused.
     let again = server.sign_in("13800138000");
     assert_ne!(again.user_id, user.user_id);
     server.grant(&key, "13800138000", 5);
-    assert!(database.execute("update ledger_entries set delta = 7", []).is_err());
-    assert!(database.execute("delete from ledger_audit", []).is_err());
+    assert!(database.execute("update ledger_entries set delta = 7", ()).is_err());
+    assert!(database.execute("delete from ledger_audit", ()).is_err());
     server.command(&["ledger", "verify"]).expect(0);
     let rows = server.command(&["audit", "--actor", "key:tests"]).expect(0).json();
     assert!(rows["items"].as_array().unwrap().iter().any(|row| row["action"] == "DELETE /admin/data-cleanup/all"));
@@ -279,9 +279,9 @@ fn purge_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce()
 fn held(server: &Server, backup: &Connection, sql: &str) -> BTreeSet<String> {
     let texts = |database: &Connection| -> BTreeSet<String> {
         let mut statement = database.prepare(sql).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let (before, after) = (texts(backup), texts(&server.database()));
+    let (before, after) = (texts(backup), texts(&server.database_file()));
     assert!(!before.is_empty() && !after.is_empty(), "nothing was written before or after, which proves nothing");
     before.union(&after).cloned().collect()
 }
@@ -377,7 +377,7 @@ fn killed_purges_leave_a_sound_database() {
          select {}, n, n, hex(randomblob(300)), 1, 1 from counter",
         user.user_id
     );
-    server.database().execute_batch(&fill).unwrap();
+    server.database_file().execute_batch(&fill).unwrap();
     assert_eq!(server.terminate(), Some(0));
     let arguments = ["cleanup", "all", "--yes"];
     let timed = temp_dir.path().join("timed");
@@ -421,7 +421,7 @@ fn purge_events(directory: &Path) -> Vec<String> {
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     let sql = "select action || ' ' || outcome from audit where action like '%cleanup%' and outcome <> 428 order by id";
     let mut statement = database.prepare(sql).unwrap();
-    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    statement.query_map((), |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn a_shutdown_does_not_wait_for_the_backup_of_a_purge() {
     std::fs::remove_file(&stored).unwrap();
     assert!(Command::new("mkfifo").arg(&stored).status().unwrap().success());
     let _waiting = begin_purge(&server, &key, "all");
-    let database = server.database();
+    let database = server.database_file();
     database.busy_timeout(Duration::ZERO).unwrap();
     eventually("writes are blocked", || database.execute_batch("begin immediate; rollback").is_err());
     let started_at = Instant::now();

@@ -22,9 +22,9 @@ fn an_administrator_signs_in_and_operates() {
     sync(&server, &token).expect(200);
     server.put("/user/profile").token(&token).send().expect_problem(403, "forbidden");
     let database = server.database();
-    let stored: String = database.query_row("select password_hash from admins", [], |row| row.get(0)).unwrap();
+    let stored: String = database.query_row("select password_hash from admins", (), |row| row.get(0)).unwrap();
     assert!(stored.starts_with("$argon2id$"), "{stored}");
-    let hash: Vec<u8> = database.query_row("select token_sha256 from admin_tokens", [], |row| row.get(0)).unwrap();
+    let hash: Vec<u8> = database.query_row("select token_sha256 from admin_tokens", (), |row| row.get(0)).unwrap();
     assert_eq!(hash.len(), 32);
 }
 
@@ -41,7 +41,7 @@ fn three_failures_lock_sign_in_for_a_while() {
         let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((200..=301).contains(&wait), "{wait}");
     }
-    server.database().execute("update admin_attempts set tried_at = tried_at - 300000", []).unwrap();
+    server.database().execute("update admin_attempts set tried_at = tried_at - 300000", ()).unwrap();
     login(&server, "root", PASSWORD).expect(200);
 }
 
@@ -162,7 +162,7 @@ fn no_administrator_exists_by_default() {
     for (name, password) in [("admin", "admin"), ("root", "root")] {
         login(&server, name, password).expect_problem(401, "invalid_credentials");
     }
-    let rows: i64 = server.database().query_row("select count(*) from admins", [], |row| row.get(0)).unwrap();
+    let rows: i64 = server.database().query_row("select count(*) from admins", (), |row| row.get(0)).unwrap();
     assert_eq!(rows, 0);
 }
 

@@ -33,9 +33,9 @@ fn save(server: &Server, token: &str, id: &str) {
 
 fn records(database: &Path) -> i64 {
     let connection = Connection::open(database).unwrap();
-    let integrity: String = connection.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    let integrity: String = connection.query_row("pragma integrity_check", (), |row| row.get(0)).unwrap();
     assert_eq!(integrity, "ok", "{}", database.display());
-    connection.query_row("select count(*) from history", [], |row| row.get(0)).unwrap()
+    connection.query_row("select count(*) from history", (), |row| row.get(0)).unwrap()
 }
 
 fn files(directory: &Path) -> Vec<String> {
@@ -155,7 +155,7 @@ fn restores_everything_and_keeps_the_previous_database() {
     let user = server.sign_in(PHONE);
     save(&server, &user.token, "before");
     let code = server.sign_in_again(PHONE);
-    server.database().execute("delete from code_sends", []).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let live_code = server.request_code(PHONE);
     let created = server.command(&["backup", "create"]).expect(0).json();
     let name = created["name"].as_str().unwrap().to_owned();
@@ -385,7 +385,7 @@ fn backs_up_an_inconsistent_database_and_keeps_the_last_sound_backup() {
     at_rest(&directory, 1, 0);
     run(&directory, &["coins", "grant", PHONE, "5"]).expect(0);
     let sound = run(&directory, &["backup", "create"]).expect(0).json();
-    Connection::open(directory.join("yarrow.db")).unwrap().execute("update balances set balance = 6", []).unwrap();
+    Connection::open(directory.join("yarrow.db")).unwrap().execute("update balances set balance = 6", ()).unwrap();
     for _ in 0..3 {
         let created = run(&directory, &["backup", "create"]).expect(5).json();
         assert_eq!(created["sound"], false, "{created}");

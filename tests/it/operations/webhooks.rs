@@ -270,7 +270,7 @@ fn concurrent_replays_and_tests_deliver_an_event_once_at_a_time() {
     let stored: BTreeSet<String> = {
         let database = server.database();
         let mut statement = database.prepare("select event_id from webhook_events").unwrap();
-        let ids = statement.query_map([], |row| row.get(0)).unwrap();
+        let ids = statement.query_map((), |row| row.get(0)).unwrap();
         ids.map(Result::unwrap).collect()
     };
     assert_eq!((stored.len(), server.value::<i64>("select count(*) from webhook_events")), (EVENTS, 10));
@@ -343,7 +343,7 @@ fn fifty_kills_lose_no_event_and_give_none_a_second_id() {
     let stored: BTreeSet<String> = {
         let database = server.database();
         let mut statement = database.prepare("select id from feedback").unwrap();
-        let ids = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+        let ids = statement.query_map((), |row| row.get::<_, i64>(0)).unwrap();
         ids.map(|id| id.unwrap().to_string()).collect()
     };
     assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), stored);

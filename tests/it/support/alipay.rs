@@ -77,7 +77,7 @@ impl Setup {
 impl Server {
     /// Inserts the order of the published messages.
     pub fn insert_published_order(&self, user: &Caller) {
-        let now: i64 = self.database().query_row("select created_at from users", [], |row| row.get(0)).unwrap();
+        let now: i64 = self.database().query_row("select created_at from users", (), |row| row.get(0)).unwrap();
         let order = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, \
                      created_at, expires_at, product_id, product_version, asset, bonus, first_bonus, subject) \
                      values (?1, ?2, 'alipay', 600, 60, 'created', ?3, ?3 + 1800000, 'coins_60', 0, 'coin', 0, 0, \

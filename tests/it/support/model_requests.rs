@@ -51,7 +51,7 @@ pub fn provider_streaming(text: &'static str) -> FakeProvider {
 /// Returns the spent and the reserved tokens of all users.
 pub fn budget_usage(server: &Server) -> (i64, i64) {
     let sql = "select tokens, reserved_tokens from model_spending where user_id = 0";
-    server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    server.database().query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
 pub fn record(server: &Server, response: &Response) -> Value {

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::{
     client::{Caller, Request, Response},
+    database::Database,
     operator::install,
     polling::{eventually, eventually_some},
     raw,
@@ -75,19 +76,35 @@ impl Setup {
     }
 }
 
+/// Returns the PostgreSQL server on which the tests run, if they do.
+pub fn postgresql() -> Option<String> {
+    std::env::var("YARROW_TEST_DATABASE").ok()
+}
+
 /// The program under test.
 pub struct Binary;
 
 impl Binary {
     /// Returns a command without inherited settings.
     pub fn command() -> Command {
-        Self::without_settings(Command::new(env!("CARGO_BIN_EXE_yarrow")))
+        Self::without_settings(Self::program())
+    }
+
+    /// Returns the program, which uses PostgreSQL if `YARROW_TEST_DATABASE` names a server.
+    fn program() -> Command {
+        let program = env!("CARGO_BIN_EXE_yarrow");
+        let Some(server) = postgresql() else { return Command::new(program) };
+        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgresql/program"));
+        command.env("TEST_PROGRAM", program).env("TEST_SERVER", server);
+        command
     }
 
     /// Returns a command that runs after a shell command.
     pub fn command_after(prelude: &str) -> Command {
+        let program = Self::program();
         let mut command = Self::without_settings(Command::new("sh"));
-        command.arg("-c").arg(format!("{prelude} && exec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_yarrow"));
+        command.arg("-c").arg(format!("{prelude} && exec \"$0\" \"$@\"")).arg(program.get_program());
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     }
 
@@ -255,7 +272,7 @@ impl Server {
 
     /// Signs in by email, ignoring send limits, and returns the response.
     pub fn log_in_by_email(&self, email: &str) -> serde_json::Value {
-        self.database().execute("delete from code_sends", []).unwrap();
+        self.database().execute("delete from code_sends", ()).unwrap();
         let code = self.request_email_code(email, "sign_in");
         let body = serde_json::json!({ "email": email, "code": code });
         self.post("/api/v1/auth/login").json(&body).send().expect(200).json()
@@ -296,7 +313,12 @@ impl Server {
     }
 
     /// Opens a separate connection to the database.
-    pub fn database(&self) -> rusqlite::Connection {
+    pub fn database(&self) -> Database {
+        Database::open(&self.directory)
+    }
+
+    /// Opens a separate connection to the database file.
+    pub fn database_file(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.directory.join("yarrow.db")).unwrap();
         connection.busy_timeout(Duration::from_secs(10)).unwrap();
         connection
@@ -311,7 +333,7 @@ impl Server {
 
     /// Opens a connection to both. A transaction of it would lock both.
     pub fn databases(&self) -> rusqlite::Connection {
-        let connection = self.database();
+        let connection = self.database_file();
         let log = self.directory.join("network-log.db");
         connection.execute("attach database ?1 as network_log", [log.to_str().unwrap()]).unwrap();
         connection
@@ -330,7 +352,7 @@ impl Server {
 
     /// Returns the steps of a query plan.
     pub fn query_plan(&self, sql: &str) -> Vec<String> {
-        let database = self.database();
+        let database = self.database_file();
         let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
         let mut rows = statement.raw_query();
         let mut steps = Vec::new();
@@ -342,12 +364,12 @@ impl Server {
 
     /// Returns the single value of a query of the database and the network log.
     pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
-        self.databases().query_row(sql, [], |row| row.get(0)).unwrap()
+        self.databases().query_row(sql, (), |row| row.get(0)).unwrap()
     }
 
     /// Signs in again, ignoring send limits.
     pub fn sign_in_again(&self, phone_number: &str) -> Caller {
-        self.database().execute("delete from code_sends", []).unwrap();
+        self.database().execute("delete from code_sends", ()).unwrap();
         self.sign_in(phone_number)
     }
 
@@ -446,7 +468,8 @@ fn template() -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let built = std::fs::metadata(env!("CARGO_BIN_EXE_yarrow")).unwrap().modified().unwrap();
     let built = built.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
-    let template = parent.join(format!("template-{built}"));
+    let engine = if postgresql().is_some() { "postgresql-" } else { "" };
+    let template = parent.join(format!("template-{engine}{built}"));
     if !template.exists() {
         for former in std::fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().path()) {
             if former.file_name().unwrap().to_string_lossy().starts_with("template-") {

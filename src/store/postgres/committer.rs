@@ -1,0 +1,198 @@
+//! The writer thread on a PostgreSQL server.
+//!
+//! All copies of the service write one after the other: the first statement of a commit locks one row. So operations see
+//! the same world as on a file, and none has to be repeated. If the connection is lost while a commit is under way, the
+//! number of this copy's last commit tells whether it happened.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use super::{connection::Connector, errors::is_connection_lost, session::Session};
+use crate::{
+    clock::Clock,
+    error::{Code, Error, Result},
+    keys::ServerKey,
+    store::{
+        Write,
+        transaction::Access,
+        writer::{Job, Jobs, Queue, TransactionKind, batch_length},
+    },
+    types::Timestamp,
+};
+
+/// How long the outcome of a commit is looked for after the connection was lost.
+const OUTCOME_DEADLINE: Duration = Duration::from_secs(10);
+const OUTCOME_POLL: Duration = Duration::from_millis(200);
+
+const LOCK: &str = "with mark as (insert into store_copies (copy, batch, seen_at) values (?1, ?2, \
+    cast(extract(epoch from clock_timestamp()) * 1000 as bigint)) on conflict (copy) do update set batch = \
+    excluded.batch, seen_at = excluded.seen_at) update store_state set commits = commits + 1 where id = 0 \
+    returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+
+pub(super) struct Committer {
+    pub(super) connector: Arc<Connector>,
+    pub(super) queue: Queue,
+    pub(super) clock: Clock,
+    pub(super) keys: Arc<OnceLock<ServerKey>>,
+    /// Identifies this process among the copies of the service.
+    pub(super) copy: String,
+    pub(super) state: RefCell<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    session: Option<Session>,
+    /// The number of the last commit of this copy.
+    batch: i64,
+}
+
+impl Committer {
+    pub(super) fn run(self) {
+        while let Ok(first) = self.queue.jobs.recv() {
+            self.queue.commit_batch(first, |jobs| self.commit_some(jobs));
+        }
+        self.forget_copy();
+    }
+
+    /// Commits operations and replies to them. Stops at the first one that needs a transaction of its own, and returns
+    /// the rest.
+    fn commit_some(&self, mut jobs: Jobs) -> Jobs {
+        let rest = jobs.split_off(batch_length(&jobs));
+        match self.begin() {
+            Ok((session, now)) => {
+                let mut not_run = self.commit_on(session, now, jobs);
+                not_run.extend(rest);
+                not_run
+            }
+            Err(error) => {
+                self.queue.note_refusal();
+                jobs.extend(rest);
+                self.queue.reply(jobs, Some(error));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Begins a transaction and takes the write lock of all copies. A connection that was lost while it was idle is
+    /// replaced.
+    fn begin(&self) -> Result<(Session, Timestamp)> {
+        let mut state = self.state.borrow_mut();
+        state.batch += 1;
+        let batch = state.batch;
+        if let Some(session) = state.session.take_if(|session| !session.is_lost()) {
+            match self.lock(&session, batch) {
+                Ok(now) => return Ok((session, now)),
+                Err(error) if !session.is_lost() => {
+                    drop(session.run("rollback"));
+                    state.session = Some(session);
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        let session = self.connector.open()?;
+        let now = self.lock(&session, batch)?;
+        Ok((session, now))
+    }
+
+    fn lock(&self, session: &Session, batch: i64) -> Result<Timestamp> {
+        session.defer("begin isolation level read committed");
+        let now = Access::Server(session).first(LOCK, &(self.copy.as_str(), batch), |row| row.get(0))?;
+        let now = now.ok_or_else(|| Error::internal("the row of the write lock is missing"))?;
+        Ok(self.clock.at_database(Timestamp(now)))
+    }
+
+    fn commit_on(&self, session: Session, now: Timestamp, mut jobs: Jobs) -> Jobs {
+        let transaction = Write::new(Access::Server(&session), now).with_keys(self.keys.get());
+        let run = |job: &mut dyn Job| run_job(&session, job, &transaction);
+        let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
+        let not_run = jobs.split_off(done.len());
+        drop(transaction);
+        match outcome.and_then(|()| self.commit(&session)) {
+            Ok(()) => self.queue.reply(jobs, None),
+            Err(error) => {
+                self.queue.note_failure(&jobs, &error);
+                if !session.is_lost() {
+                    drop(session.run("rollback"));
+                }
+                self.queue.reply_to_failed(jobs, &done, error);
+            }
+        }
+        if !session.is_lost() {
+            self.state.borrow_mut().session = Some(session);
+        }
+        not_run
+    }
+
+    fn commit(&self, session: &Session) -> Result<()> {
+        match session.run("commit") {
+            Ok(()) => Ok(()),
+            Err(error) if is_connection_lost(&error) => self.find_outcome(error),
+            // A foreign key that fails at commit time belongs to no single caller.
+            Err(error) => Err(Error::internal(error)),
+        }
+    }
+
+    /// Finds out whether a commit happened whose answer was lost.
+    fn find_outcome(&self, lost: tokio_postgres::Error) -> Result<()> {
+        let batch = self.state.borrow().batch;
+        tracing::warn!(error = %lost, "the connection was lost during a commit; looking for its outcome");
+        let begun = Instant::now();
+        loop {
+            match self.last_batch() {
+                Ok(found) if found == batch => return Ok(()),
+                Ok(_) => return Err(lost.into()),
+                Err(error) if begun.elapsed() > OUTCOME_DEADLINE => {
+                    return Err(Error::new(Code::OutcomeUnknown).caused_by(error));
+                }
+                Err(_) => std::thread::sleep(OUTCOME_POLL),
+            }
+        }
+    }
+
+    /// Returns the number of this copy's last commit. It waits for the lock, which a commit under way still holds.
+    fn last_batch(&self) -> Result<i64> {
+        let session = self.connector.open()?;
+        session.defer("begin isolation level read committed");
+        let access = Access::Server(&session);
+        access.first("select commits from store_state where id = 0 for update", &(), |_| Ok(()))?;
+        let last = "select batch from store_copies where copy = ?1";
+        let last = access.first(last, &[self.copy.as_str()], |row| row.get(0))?.unwrap_or(0);
+        session.run("rollback")?;
+        Ok(last)
+    }
+
+    /// Removes the row of this copy when it stops. A row that remains after a crash is harmless.
+    fn forget_copy(&self) {
+        if let Some(session) = self.state.borrow_mut().session.take()
+            && let Err(error) = session.execute("delete from store_copies where copy = ?1", &[self.copy.as_str()])
+        {
+            tracing::warn!(%error, "the row of this copy could not be removed");
+        }
+    }
+}
+
+/// Runs one operation in a savepoint. An error means that the whole transaction is lost.
+fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+    transaction.begin_operation();
+    if job.kind() == TransactionKind::Vacuum {
+        return Err(Code::UnsupportedByDatabase.into());
+    }
+    session.defer("savepoint operation");
+    let keeps_changes = job.run(transaction);
+    if session.is_lost() {
+        let detail =
+            ("The connection to the database was lost; nothing was stored.", "数据库连接中断，没有保存任何内容。");
+        return Err(Error::new(Code::StorageFailed).detail(detail).retry_after(Duration::from_secs(1)));
+    }
+    if !keeps_changes {
+        session.defer("rollback to operation");
+    } else if session.has_failed() {
+        return Err(Error::internal("an operation kept its changes after a failed statement"));
+    }
+    session.defer("release operation");
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Opens connections: the address, TLS, and the options of a session.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{
+    Config, NoTls,
+    config::{Host, SslMode},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use url::Url;
+
+use super::session::Session;
+use crate::{
+    error::{Error, Result},
+    store::Tuning,
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit of one statement, as of a long read of a file.
+const STATEMENT_TIMEOUT_MS: u32 = 30_000;
+/// The time limit of a transaction that waits for this program, after which a copy that hangs frees the write lock.
+const IDLE_IN_TRANSACTION_TIMEOUT_MS: u32 = 60_000;
+
+/// The address of a database, and how it is reached.
+#[derive(Clone)]
+pub(super) struct Address {
+    config: Config,
+    /// None for a connection without TLS.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+/// Opens connections. Their input and output runs on one thread of its own.
+pub(super) struct Connector {
+    address: Address,
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Address {
+    /// Reads a URL such as `postgres://user:password@host/name?sslmode=verify-full&sslrootcert=/etc/ca.pem`.
+    ///
+    /// # Errors
+    /// `configuration` naming the faulty part, but never the password.
+    pub(super) fn parse(url: &SecretString) -> Result<Self> {
+        let unusable = |fault: &str| Error::misconfigured(format!("database.url: {fault}"));
+        let mut url = Url::parse(url.expose_secret()).map_err(|_| unusable("it is not a URL"))?;
+        if !matches!(url.scheme(), "postgres" | "postgresql") {
+            return Err(unusable("it must begin with postgres://"));
+        }
+        let (mut mode, mut roots, mut others) = (None, None, Vec::new());
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "sslmode" => mode = Some(value.into_owned()),
+                "sslrootcert" => roots = Some(value.into_owned()),
+                _ => others.push((name.into_owned(), value.into_owned())),
+            }
+        }
+        url.set_query(None);
+        if !others.is_empty() {
+            url.query_pairs_mut().extend_pairs(others);
+        }
+        let mut config: Config = url.as_str().parse().map_err(|error| unusable(&format!("{error}")))?;
+        let is_local = config.get_hosts().iter().all(|host| match host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+        });
+        let uses_tls = match mode.as_deref() {
+            Some("disable") => false,
+            Some("verify-full") => true,
+            None => !is_local,
+            Some(_) => return Err(unusable("sslmode must be verify-full or disable")),
+        };
+        config.application_name("yarrow").connect_timeout(CONNECT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
+        config.ssl_mode(if uses_tls { SslMode::Require } else { SslMode::Disable });
+        let tls = uses_tls.then(|| tls_config(roots.as_deref().map(Path::new))).transpose()?;
+        Ok(Self { config, tls: tls.map(Arc::new) })
+    }
+}
+
+fn tls_config(roots: Option<&Path>) -> Result<ClientConfig> {
+    let mut store = RootCertStore::empty();
+    match roots {
+        Some(path) => {
+            let unusable = |error: &dyn std::fmt::Display| {
+                Error::misconfigured(format!("database.url: sslrootcert={}: {error}", path.display()))
+            };
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unusable(&error))? {
+                let certificate = certificate.map_err(|error| unusable(&error))?;
+                store.add(certificate).map_err(|error| unusable(&error))?;
+            }
+        }
+        None => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(config.map_err(Error::internal)?.with_root_certificates(store).with_no_client_auth())
+}
+
+impl Connector {
+    pub(super) fn new(address: Address) -> Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
+        Ok(Self { address, runtime: Some(runtime.map_err(Error::internal)?) })
+    }
+
+    pub(super) fn open(&self) -> Result<Session> {
+        let runtime = self.runtime.as_ref().ok_or_else(|| Error::internal("the connector is being dropped"))?;
+        let address = self.address.clone();
+        let connecting = runtime.spawn(async move {
+            Ok::<_, tokio_postgres::Error>(match address.tls {
+                Some(tls) => {
+                    let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
+                    let (client, connection) = address.config.connect(tls).await?;
+                    drop(tokio::spawn(connection));
+                    client
+                }
+                None => {
+                    let (client, connection) = address.config.connect(NoTls).await?;
+                    drop(tokio::spawn(connection));
+                    client
+                }
+            })
+        });
+        let client = pollster::block_on(connecting).map_err(Error::internal)??;
+        let session = Session::new(client);
+        // Every answered change must be on disk, whatever the server's default is.
+        session.run(&format!(
+            "set statement_timeout = {STATEMENT_TIMEOUT_MS}; \
+             set idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS}; \
+             set client_min_messages = warning; \
+             select set_config('synchronous_commit', 'on', false) \
+             where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+        ))?;
+        Ok(session)
+    }
+}
+
+impl Drop for Connector {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The connections of reads.
+pub(super) struct Pooled(pub(super) Arc<Connector>);
+
+impl r2d2::ManageConnection for Pooled {
+    type Connection = Session;
+    type Error = ConnectionFailure;
+
+    fn connect(&self) -> Result<Session, ConnectionFailure> {
+        self.0.open().map_err(ConnectionFailure)
+    }
+
+    fn is_valid(&self, _: &mut Session) -> Result<(), ConnectionFailure> {
+        Ok(())
+    }
+
+    fn has_broken(&self, session: &mut Session) -> bool {
+        session.is_lost()
+    }
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub(super) struct ConnectionFailure(Error);
+
+impl std::fmt::Display for ConnectionFailure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0.describe())
+    }
+}
+
+impl std::error::Error for ConnectionFailure {}
+
+pub(super) fn pool(connector: &Arc<Connector>, tuning: &Tuning) -> r2d2::Pool<Pooled> {
+    r2d2::Pool::builder()
+        .max_size(tuning.readers)
+        .min_idle(Some(0))
+        .test_on_check_out(false)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .build_unchecked(Pooled(Arc::clone(connector)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Address> {
+        Address::parse(&SecretString::from(url.to_owned()))
+    }
+
+    #[test]
+    fn remote_hosts_use_tls_unless_it_is_disabled() {
+        assert!(parse("postgres:///yarrow?host=/run/postgresql").unwrap().tls.is_none());
+        assert!(parse("postgres://yarrow@127.0.0.1/yarrow").unwrap().tls.is_none());
+        assert!(parse("postgres://yarrow@db.example.org/yarrow").unwrap().tls.is_some());
+        assert!(parse("postgres://yarrow@db.example.org/yarrow?sslmode=disable").unwrap().tls.is_none());
+        assert!(parse("postgres://yarrow@127.0.0.1/yarrow?sslmode=verify-full").unwrap().tls.is_some());
+    }
+
+    #[test]
+    fn rejects_an_address_without_its_password() {
+        for url in
+            ["mysql://a:secret@b/c", "postgres://a:secret@b/c?sslmode=prefer", "secret", "postgres://a:secret@b:x/c"]
+        {
+            let error = parse(url).err().unwrap();
+            assert!(!error.describe().contains("secret") || url == "secret", "{url}: {}", error.describe());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The PostgreSQL engine: one or more copies of the service on one database.
+//!
+//! Reads run on pooled connections, each in a read-only snapshot. Writes go through one connection of each copy, which
+//! takes a lock that all copies share; see `committer.rs`.
+
+mod committer;
+mod connection;
+mod errors;
+mod schema;
+mod session;
+mod values;
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use secrecy::SecretString;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+pub(super) use self::session::Session;
+use self::{
+    committer::{Committer, State},
+    connection::{Address, Connector, Pooled, pool},
+};
+use super::{Read, SchemaPolicy, Tuning, sqlite::before_blocking, transaction::Access, writer::Writer};
+use crate::{
+    clock::Clock,
+    error::{Code, Error, Result},
+    keys::ServerKey,
+};
+pub(super) use tokio_postgres::Row as ServerRow;
+
+/// Returns true if the error reports damage in the files of the database.
+pub(super) fn is_damage(error: &Error) -> bool {
+    let source = error.source.as_ref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
+    source.is_some_and(errors::is_damage)
+}
+
+/// A database on a server. Clones share it.
+#[derive(Clone)]
+pub(super) struct ServerStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    readers: r2d2::Pool<Pooled>,
+    writer: Writer,
+    clock: Clock,
+    keys: Arc<OnceLock<ServerKey>>,
+    slow: Duration,
+    max_readers: u32,
+}
+
+impl ServerStore {
+    pub(super) fn open(url: &SecretString, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+        let connector = Arc::new(Connector::new(Address::parse(url)?)?);
+        schema::prepare(&connector.open()?, policy)?;
+        let keys = Arc::<OnceLock<ServerKey>>::default();
+        let writer = {
+            let (connector, clock, keys) = (Arc::clone(&connector), clock.clone(), Arc::clone(&keys));
+            let copy = new_copy()?;
+            Writer::start(tuning, move |queue| {
+                Committer { connector, queue, clock, keys, copy, state: RefCell::new(State::default()) }.run();
+            })?
+        };
+        let shared = Shared {
+            readers: pool(&connector, tuning),
+            writer,
+            clock,
+            keys,
+            slow: tuning.slow,
+            max_readers: tuning.readers,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub(super) fn set_keys(&self, keys: ServerKey) {
+        let _ = self.shared.keys.set(keys);
+    }
+
+    pub(super) fn writer(&self) -> &Writer {
+        &self.shared.writer
+    }
+
+    pub(super) fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        let (name, begun) = (std::any::type_name_of_val(&operation), Instant::now());
+        let read = || {
+            let session = self.session()?;
+            session.defer("begin isolation level repeatable read, read only");
+            let ended = EndOfRead(&session);
+            let outcome = operation(
+                &Read::new(Access::Server(ended.0), self.shared.clock.now()).with_keys(self.shared.keys.get()),
+            );
+            drop(ended);
+            outcome
+        };
+        let is_of_runtime =
+            Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+        let outcome = if is_of_runtime {
+            // The runtime starts another worker while this one waits for the server.
+            before_blocking();
+            tokio::task::block_in_place(read)
+        } else {
+            read()
+        };
+        let took = begun.elapsed();
+        if took >= self.shared.slow {
+            tracing::warn!(operation = name, duration_ms = took.as_millis(), "slow query");
+        }
+        outcome
+    }
+
+    /// Takes a connection that is not known to be lost: a restart of the server closes all idle ones.
+    fn session(&self) -> Result<r2d2::PooledConnection<Pooled>> {
+        for _ in 0..=self.shared.max_readers {
+            let session = self.shared.readers.get().map_err(|error| {
+                Error::new(Code::StorageFailed)
+                    .detail(("The database server cannot be reached.", "无法连接数据库服务器。"))
+                    .retry_after(Duration::from_secs(1))
+                    .caused_by(error)
+            })?;
+            if !session.is_lost() {
+                return Ok(session);
+            }
+        }
+        Err(Error::new(Code::StorageFailed).retry_after(Duration::from_secs(1)))
+    }
+
+    pub(super) fn schema_faults(&self) -> Result<Vec<String>> {
+        schema::faults(&*self.session()?)
+    }
+}
+
+/// Ends a read on drop, even after a panic.
+struct EndOfRead<'session>(&'session Session);
+
+impl Drop for EndOfRead<'_> {
+    fn drop(&mut self) {
+        self.0.end_read();
+    }
+}
+
+/// Returns a new name for this process among the copies of the service.
+fn new_copy() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(Error::internal)?;
+    Ok(crate::types::hex(&bytes))
+}

@@ -1,0 +1,116 @@
+//! Creates and migrates the schema, once among all copies of the service.
+
+use std::{thread::sleep, time::Duration};
+
+use tokio_postgres::error::SqlState;
+
+use super::session::Session;
+use crate::{
+    error::{Code, Error, Result},
+    store::{SchemaPolicy, transaction::Access},
+};
+
+/// The steps of the schema. Step `n` (from 1) takes a database from version `n - 1` to version `n`; the versions are those
+/// of the SQLite schema.
+const STEPS: &[&str] = &[include_str!("../../../schema.postgres.sql")];
+
+/// Attempts to create the schema while another copy does.
+const ATTEMPTS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Brings the schema to the version of this program, as the policy permits.
+///
+/// # Errors
+/// `data_directory_unusable` for a newer schema, or one that the policy forbids to change. Storage errors.
+pub(super) fn prepare(session: &Session, policy: SchemaPolicy) -> Result<()> {
+    let mut attempts = 0;
+    loop {
+        match prepare_once(session, policy) {
+            // Another copy creates the same tables.
+            Err(Failure::Taken) if attempts < ATTEMPTS => {
+                attempts += 1;
+                session.run("rollback")?;
+                sleep(PAUSE);
+            }
+            Err(Failure::Taken) => return Err(Error::internal("another copy does not finish the schema")),
+            Err(Failure::Other(error)) => {
+                // The error matters; the connection is dropped with it.
+                drop(session.run("rollback"));
+                return Err(error);
+            }
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+enum Failure {
+    Taken,
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.code() {
+            Some(&(SqlState::DUPLICATE_TABLE | SqlState::UNIQUE_VIOLATION | SqlState::DUPLICATE_OBJECT)) => Self::Taken,
+            _ => Self::Other(error.into()),
+        }
+    }
+}
+
+fn prepare_once(session: &Session, policy: SchemaPolicy) -> Result<(), Failure> {
+    session.run("begin")?;
+    let found = version(session)?;
+    let current = STEPS.len();
+    if found > current {
+        let detail = format!(
+            "The database has schema version {found}; this program supports versions up to {current}. Use the newer \
+             program."
+        );
+        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail).into());
+    }
+    let may_change = if found == 0 { policy != SchemaPolicy::RequireCurrent } else { policy == SchemaPolicy::Migrate };
+    if found < current && !may_change {
+        let detail = format!(
+            "The database has schema version {found}, and this program needs version {current}. The server migrates it \
+             when it starts: start the server with this version first."
+        );
+        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail).into());
+    }
+    for step in &STEPS[found..] {
+        session.run(step)?;
+    }
+    if found < current {
+        session.run(&format!("update store_state set schema_version = {current} where id = 0"))?;
+    }
+    session.run("commit")?;
+    Ok(())
+}
+
+/// Returns the version of the schema, 0 for an empty database. Locks it until the end of the transaction.
+fn version(session: &Session) -> Result<usize> {
+    let access = Access::Server(session);
+    let count = |sql| Ok::<_, Error>(access.first(sql, &(), |row| row.get::<u32>(0))?.unwrap_or(0));
+    if count("select cast(count(to_regclass('store_state')) as bigint)")? == 0 {
+        return Ok(0);
+    }
+    Ok(count("select schema_version from store_state where id = 0 for update")? as usize)
+}
+
+/// Lists tables that the schema has and the database lacks.
+pub(super) fn faults(session: &Session) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let declared = STEPS.iter().flat_map(|step| step.lines()).filter_map(|line| line.strip_prefix("create table "));
+    for table in declared.filter_map(|rest| rest.split([' ', '(']).next()) {
+        let find = "select cast(count(to_regclass(cast(?1 as text))) as bigint)";
+        if Access::Server(session).first(find, &[table], |row| row.get::<i64>(0))? != Some(1) {
+            faults.push(format!("table {table} is missing"));
+        }
+    }
+    Ok(faults)
+}

@@ -1,0 +1,294 @@
+//! One connection: prepared statements, and requests that share a round trip.
+//!
+//! A round trip costs more than most statements. So statements that return nothing, such as `begin` and `savepoint`, are
+//! kept and sent together with the next one.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    future::{Future, poll_fn},
+    ops::ControlFlow,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Waker},
+};
+
+use futures_util::{Stream, future::join};
+use tokio_postgres::{Client, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
+
+use super::errors::is_connection_lost;
+use crate::{
+    error::{Error, Result},
+    store::{Row, SqlParameters, SqlValue, transaction::Access},
+};
+
+pub(in crate::store) struct Session {
+    client: Client,
+    statements: RefCell<HashMap<Box<str>, Prepared>>,
+    /// The statements of [`Self::insert`], completed by the key that they return.
+    insertions: RefCell<HashMap<Box<str>, Arc<str>>>,
+    /// Statements to send before the next one.
+    deferred: RefCell<String>,
+    /// Results that are being read, the outermost first.
+    results: RefCell<Vec<RowBuffer>>,
+    changes: Cell<u64>,
+    /// True if a statement failed and the transaction accepts nothing until it is rolled back.
+    has_failed: Cell<bool>,
+    is_lost: Cell<bool>,
+}
+
+#[derive(Clone)]
+struct Prepared {
+    statement: Statement,
+    /// True if the rows that it returns were changed by it.
+    is_change: bool,
+}
+
+/// The rest of a result, which arrives while it is read.
+struct RowBuffer {
+    /// None once the result is complete.
+    stream: Option<Pin<Box<RowStream>>>,
+    received: VecDeque<ServerRow>,
+    affected: u64,
+}
+
+impl Session {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            statements: RefCell::default(),
+            insertions: RefCell::default(),
+            deferred: RefCell::default(),
+            results: RefCell::default(),
+            changes: Cell::default(),
+            has_failed: Cell::default(),
+            is_lost: Cell::default(),
+        }
+    }
+
+    /// Returns true if the connection cannot be used any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.get() || self.client.is_closed()
+    }
+
+    /// Returns true if the transaction can only be rolled back.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.get()
+    }
+
+    /// Sends a statement without parameters and results together with the next one.
+    pub(super) fn defer(&self, sql: &str) {
+        let mut deferred = self.deferred.borrow_mut();
+        deferred.push_str(sql);
+        deferred.push(';');
+        if sql.starts_with("rollback") {
+            self.has_failed.set(false);
+        }
+    }
+
+    /// Runs statements without parameters, with those that were deferred before them.
+    pub(super) fn run(&self, sql: &str) -> Result<(), DatabaseError> {
+        self.round_trip(async { self.client.batch_execute(sql).await })
+    }
+
+    /// Ends a read transaction without waiting for the answer.
+    pub(super) fn end_read(&self) {
+        let is_begun = self.deferred.take().is_empty();
+        self.has_failed.set(false);
+        if is_begun && !self.is_lost() {
+            // The first poll sends the request; later requests follow it.
+            let request = pin!(self.client.batch_execute("rollback"));
+            let _ = request.poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    /// Waits for an answer of the server.
+    fn round_trip<T>(&self, request: impl Future<Output = Result<T, DatabaseError>>) -> Result<T, DatabaseError> {
+        // The server answers in order, and the answers to this request wait behind the results that are being read.
+        for result in self.results.borrow_mut().iter_mut() {
+            result.receive_all()?;
+        }
+        let deferred = self.deferred.take();
+        let outcome = pollster::block_on(async {
+            if deferred.is_empty() {
+                return request.await;
+            }
+            let (before, outcome) = join(self.client.batch_execute(&deferred), request).await;
+            before.and(outcome)
+        });
+        outcome.inspect_err(|error| {
+            self.has_failed.set(true);
+            self.is_lost.set(self.is_lost.get() || is_connection_lost(error));
+        })
+    }
+
+    fn prepare(&self, sql: &str) -> Result<Prepared, DatabaseError> {
+        if let Some(prepared) = self.statements.borrow().get(sql) {
+            return Ok(prepared.clone());
+        }
+        let numbered = numbered(sql);
+        let statement = self.round_trip(async { self.client.prepare(&numbered).await })?;
+        let verb = sql.trim_start();
+        let is_change = ["insert ", "update ", "delete "].iter().any(|start| verb.starts_with(start));
+        let prepared = Prepared { statement, is_change };
+        self.statements.borrow_mut().insert(sql.into(), prepared.clone());
+        Ok(prepared)
+    }
+
+    fn request<'own>(
+        &self,
+        sql: &str,
+        parameters: &'own impl SqlParameters,
+    ) -> Result<(Prepared, Vec<SqlValue<'own>>)> {
+        let prepared = self.prepare(sql)?;
+        let mut values = Vec::new();
+        parameters.try_each(|value| {
+            values.push(value);
+            Ok::<_, Error>(())
+        })?;
+        Ok((prepared, values))
+    }
+
+    /// Passes each row to `visit` until it breaks.
+    pub(in crate::store) fn query(
+        &self,
+        sql: &str,
+        parameters: &impl SqlParameters,
+        mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let (prepared, values) = self.request(sql, parameters)?;
+        let stream = self.round_trip(async { self.client.query_raw(&prepared.statement, values).await })?;
+        let mut result = RowBuffer { stream: Some(Box::pin(stream)), received: VecDeque::new(), affected: 0 };
+        if prepared.is_change {
+            result.receive_all().inspect_err(|_| self.has_failed.set(true))?;
+            self.changes.set(self.changes.get() + result.affected);
+        }
+        let reading = Reading::begin(self, result);
+        while let Some(row) = reading.next()? {
+            if visit(&Row::of_server(&row))?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Returns the number of changed rows.
+    pub(in crate::store) fn execute(&self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
+        if ["savepoint ", "release ", "rollback to "].iter().any(|start| sql.starts_with(start)) {
+            self.defer(sql);
+            return Ok(0);
+        }
+        let (prepared, values) = self.request(sql, parameters)?;
+        let changed = self.round_trip(async { self.client.execute_raw(&prepared.statement, values).await })?;
+        self.changes.set(self.changes.get() + changed);
+        usize::try_from(changed).map_err(Error::internal)
+    }
+
+    /// Inserts one row into a table with an integer key and returns the key.
+    pub(in crate::store) fn insert(&self, sql: &str, parameters: &impl SqlParameters) -> Result<i64> {
+        let known = self.insertions.borrow().get(sql).cloned();
+        let complete = match known {
+            Some(complete) => complete,
+            None => {
+                let complete: Arc<str> = format!("{sql} returning {}", self.key_of(sql)?).into();
+                self.insertions.borrow_mut().insert(sql.into(), Arc::clone(&complete));
+                complete
+            }
+        };
+        let key = Access::Server(self).first(&complete, parameters, |row| row.get(0))?;
+        key.ok_or_else(|| Error::internal("an insertion inserted no row"))
+    }
+
+    /// Returns the column of the primary key of the table that a statement inserts into.
+    fn key_of(&self, sql: &str) -> Result<String> {
+        let table = sql.trim_start().trim_start_matches("insert into ");
+        let table = table.split([' ', '(']).next().unwrap_or_default();
+        let find = "select cast(a.attname as text) from pg_index i join pg_attribute a on a.attrelid = i.indrelid \
+            and a.attnum = i.indkey[0] where i.indrelid = to_regclass(cast(?1 as text)) and i.indisprimary";
+        let key = Access::Server(self).first(find, &[table], |row| row.get(0))?;
+        key.ok_or_else(|| Error::internal("a table has no key"))
+    }
+
+    /// Returns the number of rows changed on this connection so far. It never decreases.
+    pub(in crate::store) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+}
+
+impl RowBuffer {
+    /// Waits for the next row of the server. Returns false at the end.
+    fn receive(&mut self) -> Result<bool, DatabaseError> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        match pollster::block_on(poll_fn(|context| stream.as_mut().poll_next(context))) {
+            Some(row) => {
+                self.received.push_back(row?);
+                Ok(true)
+            }
+            None => {
+                self.affected = stream.rows_affected().unwrap_or(0);
+                self.stream = None;
+                Ok(false)
+            }
+        }
+    }
+
+    fn receive_all(&mut self) -> Result<(), DatabaseError> {
+        while self.receive()? {}
+        Ok(())
+    }
+}
+
+/// A result that is being read. Statements that run meanwhile receive the rest of it first.
+struct Reading<'session> {
+    session: &'session Session,
+    depth: usize,
+}
+
+impl<'session> Reading<'session> {
+    fn begin(session: &'session Session, result: RowBuffer) -> Self {
+        let mut results = session.results.borrow_mut();
+        results.push(result);
+        Self { session, depth: results.len() - 1 }
+    }
+
+    fn next(&self) -> Result<Option<ServerRow>> {
+        let mut results = self.session.results.borrow_mut();
+        let Some(result) = results.get_mut(self.depth) else { return Ok(None) };
+        if result.received.is_empty() {
+            let received = result.receive();
+            received.inspect_err(|error| {
+                self.session.has_failed.set(true);
+                self.session.is_lost.set(self.session.is_lost.get() || is_connection_lost(error));
+            })?;
+        }
+        Ok(result.received.pop_front())
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.session.results.borrow_mut().truncate(self.depth);
+    }
+}
+
+/// Returns a statement with parameters as PostgreSQL numbers them: `?1` becomes `$1`.
+fn numbered(sql: &str) -> String {
+    let mut is_literal = false;
+    let mut numbered = String::with_capacity(sql.len());
+    for character in sql.chars() {
+        is_literal ^= character == '\'';
+        numbered.push(if character == '?' && !is_literal { '$' } else { character });
+    }
+    numbered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_parameters_outside_of_literals() {
+        assert_eq!(numbered("select '?1', a from b where c = ?12"), "select '?1', a from b where c = $12");
+        assert_eq!(numbered("select 'it''s ?' where d = ?1"), "select 'it''s ?' where d = $1");
+    }
+}
