@@ -7,7 +7,9 @@
 create table store_state (
     id bigint primary key check (id = 0),
     schema_version bigint not null,
-    commits bigint not null                -- number of commits, so that copies notice those of others
+    commits bigint not null,               -- number of commits
+    leader text collate "C",               -- the copy that runs the jobs that must run once
+    leader_until bigint                    -- when another copy may lead
 );
 insert into store_state (id, schema_version, commits) values (0, 0, 0);
 
@@ -16,6 +18,7 @@ insert into store_state (id, schema_version, commits) values (0, 0, 0);
 create table store_copies (
     copy text collate "C" primary key,
     batch bigint not null,
+    is_server bigint not null default 0 check (is_server in (0, 1)), -- 0 for a command
     seen_at bigint not null
 );
 

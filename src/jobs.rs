@@ -13,6 +13,7 @@ use std::{
 use crate::{
     app::App,
     domain::{
+        divination::crash_recovery,
         messaging::{notifications, push},
         moderation::shadow_mode,
         money::{ledger, payments, purchases},
@@ -224,6 +225,7 @@ fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let mut next_expiry = Instant::now();
     while is_running_after(stopped, RETRY_INTERVAL) {
         app.model_calls.retry_outcomes();
+        close_calls_of_gone_copies(app);
         if Instant::now() >= next_expiry {
             run(app, JobName::NotificationExpiry, |_| done(notifications::expire_due(&app.core)));
             next_expiry = Instant::now() + schedule.expiry;
@@ -249,7 +251,9 @@ fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     let mut next_tallies = Instant::now() + schedule.tallies;
     every(app, stopped, (schedule.figures, schedule.figures), JobName::Figures, |_| {
-        figures::advance(&app.core, &app.network_log, &is_running)?;
+        if app.core.store.is_leader() {
+            figures::advance(&app.core, &app.network_log, &is_running)?;
+        }
         if Instant::now() >= next_tallies {
             next_tallies = Instant::now() + schedule.tallies;
             flush_tallies(app)?;
@@ -474,8 +478,19 @@ fn entries_read(run: &JobRun) -> impl FnMut(i64, i64) + '_ {
     |position, total| run.progress(position.unsigned_abs(), total.unsigned_abs())
 }
 
+/// Closes the model calls that copies of the service left when they were killed.
+fn close_calls_of_gone_copies(app: &App) {
+    let store = &app.core.store;
+    if store.file().is_none()
+        && store.is_leader()
+        && let Err(error) = crash_recovery::close_abandoned(&app.core)
+    {
+        tracing::warn!(%error, "the model calls of a killed copy could not be closed");
+    }
+}
+
 fn store_last_runs(app: &App) {
-    if app.core.store.is_superseded() {
+    if app.core.store.is_superseded() || !app.core.store.is_leader() {
         return;
     }
     if let Err(error) = app.health.jobs.store_if_due() {
@@ -488,6 +503,14 @@ fn run(app: &App, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>
     // A superseded machine stores nothing, and its backups must not appear beside those of the other one.
     let is_harmless = matches!(job, JobName::Alerts | JobName::NetworkLog | JobName::WordList);
     if app.core.store.is_superseded() && !is_harmless {
+        return;
+    }
+    // These work on what each copy of the service keeps for itself.
+    let is_of_each_copy = matches!(
+        job,
+        JobName::NetworkLog | JobName::WordList | JobName::PaymentKeys | JobName::Retention | JobName::Figures
+    );
+    if !is_of_each_copy && !app.core.store.is_leader() {
         return;
     }
     record_run(app.health.jobs.begin(job), job, work);

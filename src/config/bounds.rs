@@ -47,6 +47,15 @@ pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
     let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
     let key = config.auth.secret_key.as_ref();
     require(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));
+    let is_file = config.database.url.is_none();
+    require(
+        is_file || config.server.domain.is_empty(),
+        "server.domain: with `database.url`, the balancer in front of the copies has the certificate",
+    );
+    require(
+        is_file || config.backup.s3_bucket.is_empty(),
+        "backup.s3_bucket: with `database.url`, back up the database with its own tools",
+    );
     require(
         is_log_filter(&config.log.level),
         "log.level: must be a level or a filter such as `info,yarrow::http=debug`",

@@ -53,6 +53,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// Errors of the listeners, the runtime and the final records.
 pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()> {
+    app.core.store.join_copies()?;
     crash_recovery::close_interrupted(&app.core)?;
     allow_files(app.core.config.limits.connections);
     let workers = usize::try_from(app.core.config.server.worker_threads()).map_err(Error::internal)?;

@@ -267,7 +267,37 @@ impl Store {
 
     /// Commits all queued writes and stops the writer. Later writes fail with `overloaded`.
     pub fn close(&self) {
-        self.writer().stop();
+        match &self.engine {
+            Engine::File(file) => file.writer().stop(),
+            Engine::Server(server) => server.close(),
+        }
+    }
+
+    /// Makes this process one of the copies of the service that share the database, until [`Self::close`].
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn join_copies(&self) -> Result<()> {
+        match &self.engine {
+            Engine::File(_) => Ok(()),
+            Engine::Server(server) => server.join_copies(),
+        }
+    }
+
+    /// Returns true if this process runs the jobs that must run once among all copies of the service.
+    pub fn is_leader(&self) -> bool {
+        match &self.engine {
+            Engine::File(_) => true,
+            Engine::Server(server) => server.status().is_leader(),
+        }
+    }
+
+    /// Returns the number of other copies of the service that run on this database.
+    pub fn other_copies(&self) -> u32 {
+        match &self.engine {
+            Engine::File(_) => 0,
+            Engine::Server(server) => server.status().others(),
+        }
     }
 }
 

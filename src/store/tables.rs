@@ -8,11 +8,13 @@ use crate::error::Result;
 impl Read<'_> {
     /// Returns the names of all tables.
     pub fn tables(&self) -> Result<Vec<String>> {
-        self.all(
-            "select name from sqlite_schema where type = 'table' and name not like 'sqlite!_%' escape '!' order by name",
-            (),
-            |row| row.get(0),
-        )
+        let sql = if self.is_of_file() {
+            "select name from sqlite_schema where type = 'table' and name not like 'sqlite!_%' escape '!' order by name"
+        } else {
+            "select cast(tablename as text) from pg_tables where schemaname = current_schema() \
+             and tablename not like 'store!_%' escape '!' order by 1"
+        };
+        self.all(sql, (), |row| row.get(0))
     }
 
     /// Counts the rows of a table.
@@ -24,6 +26,15 @@ impl Read<'_> {
 impl Write<'_> {
     /// Deletes all rows of these tables. Triggers that forbid it are dropped and restored in the same transaction.
     pub fn empty(&self, tables: &[String]) -> Result<()> {
+        if !self.is_of_file() {
+            let names: Vec<_> = tables.iter().map(|table| quoted(table)).collect();
+            return if names.is_empty() {
+                Ok(())
+            } else {
+                // No trigger sees it.
+                self.execute(&format!("truncate {}", names.join(", ")), ()).map(drop)
+            };
+        }
         // Parents may precede their children in the list.
         self.execute("pragma defer_foreign_keys = on", ())?;
         for table in tables {

@@ -92,6 +92,11 @@ impl<'connection> Read<'connection> {
         Self { keys, ..self }
     }
 
+    /// Returns true for a SQLite file.
+    pub(super) fn is_of_file(&self) -> bool {
+        matches!(self.access, Access::File(_))
+    }
+
     /// Returns the server key, under which rows are sealed. None for a file whose key is unknown.
     pub fn keys(&self) -> Option<&'connection ServerKey> {
         self.keys

@@ -63,8 +63,8 @@ struct Shared {
     queued: AtomicU64,
     metrics: WriterMetrics,
     dispatcher: OnceLock<ReplyDispatcher>,
-    /// True if another machine has taken over.
-    is_superseded: AtomicBool,
+    /// True if another machine has taken over, or a newer version of the service.
+    is_superseded: Arc<AtomicBool>,
 }
 
 pub(super) struct Writer {
@@ -189,7 +189,7 @@ impl Writer {
                 damage_errors: Counter::default(),
             },
             dispatcher: OnceLock::default(),
-            is_superseded: AtomicBool::new(false),
+            is_superseded: Arc::default(),
         });
         let of_thread = Queue { jobs, shared: Arc::clone(&shared), commit_size: tuning.commit_size, slow: tuning.slow };
         let is_low_priority = tuning.is_low_priority;
@@ -234,6 +234,11 @@ impl Writer {
     pub(super) fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
         // A process has one runtime, so a second dispatcher would do the same.
         let _ = self.shared.dispatcher.set(dispatcher);
+    }
+
+    /// Returns the flag of [`Self::is_superseded`].
+    pub(super) fn superseded_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.is_superseded)
     }
 
     pub(super) fn set_superseded(&self, is_superseded: bool) {

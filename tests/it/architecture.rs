@@ -298,11 +298,11 @@ fn is_type_declaration(before: &str) -> bool {
 #[test]
 fn only_http_uses_the_web_framework_and_async() {
     let words = ["axum", "hyper", "hyper_util", "tokio", "tokio_stream", "tower", "tower_http", "async", "await"];
-    let uses = uses_outside(&["http/", "providers/http2.rs"], |word| words.contains(&word.text));
+    let uses = uses_outside(&["http/", "providers/http2.rs", "store/postgres/"], |word| words.contains(&word.text));
     assert_none(
         &uses,
-        "axum, hyper, tower, tokio and async are allowed in src/http and in the client of HTTP/2 only; operations are \
-         plain functions",
+        "axum, hyper, tower, tokio and async are allowed in src/http, in the client of HTTP/2 and in that of PostgreSQL \
+         only; operations are plain functions",
     );
 }
 

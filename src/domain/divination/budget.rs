@@ -259,9 +259,15 @@ pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
 
 /// Counts the calls that `close` marks as interrupted, without their unknown usage, and returns their number. `close`
 /// takes the time (`?1`) and returns provider, model and start of each call.
-pub fn count_interrupted_in(tx: &Write<'_>, zone: &TimeZone, kind: &'static str, close: &'static str) -> Result<usize> {
+pub fn count_interrupted_in(
+    tx: &Write<'_>,
+    zone: &TimeZone,
+    kind: &'static str,
+    begun_before: Timestamp,
+    close: &'static str,
+) -> Result<usize> {
     let closed: Vec<(String, String, Timestamp)> =
-        tx.all(close, [tx.now.0], |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))?;
+        tx.all(close, [tx.now.0, begun_before.0], |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))?;
     let count = closed.len();
     for (provider, model, created_at) in closed {
         count_in(tx, &zone.today(created_at).to_string(), &CallUsage::interrupted(kind, provider, model))?;

@@ -283,14 +283,21 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
     Ok(finished == 1)
 }
 
-/// Marks running calls as interrupted, counts them, and returns their number.
-pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+/// Returns true if a running chat began before a time.
+pub fn has_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<bool> {
+    let running = "select 1 from chats where status = 'running' and created_at < ?1 limit 1";
+    Ok(tx.first(running, [begun_before.0], |_| Ok(()))?.is_some())
+}
+
+/// Marks running chats that began before a time as interrupted, counts them, and returns their number.
+pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone, begun_before: Timestamp) -> Result<usize> {
     budget::count_interrupted_in(
         tx,
         zone,
         CALL_KIND,
+        begun_before,
         "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
-         where status = 'running' returning provider, model, created_at",
+         where status = 'running' and created_at < ?2 returning provider, model, created_at",
     )
 }
 

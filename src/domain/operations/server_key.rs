@@ -7,7 +7,7 @@
 use crate::{
     core::Core,
     domain::operations::settings,
-    error::Result,
+    error::{Error, Result},
     keys::ServerKey,
     store::{Read, Store},
 };
@@ -40,6 +40,11 @@ pub fn check_at_start(store: &Store, key: &ServerKey) -> Result<()> {
     match store.read(|tx| compare_in(tx, key))? {
         KeyMatch::Same => Ok(()),
         KeyMatch::Unknown => record(store, key),
+        // The copies of the service would not recognise what the others store.
+        KeyMatch::Different if store.file().is_none() => Err(Error::misconfigured(
+            "The server key is not the one of this database. Set auth.secret_key to the key of the other copies, or copy \
+             their key file into the data directory.",
+        )),
         KeyMatch::Different => {
             tracing::warn!(
                 "the server key is not the one of this database: parked points, spent bonuses, second factors and \

@@ -302,7 +302,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     }
     codes.extend([Code::InvalidJson, Code::RequestTimeout, Code::BodyTooLarge, Code::UnsupportedMediaType]);
     if endpoint.takes_body() {
-        codes.extend([Code::StorageFull, Code::Superseded]);
+        codes.extend([Code::StorageFull, Code::Superseded, Code::OutcomeUnknown]);
     }
     // Changes are also rejected when a page of another site sends them.
     if endpoint.takes_body() || !endpoint.access.admits_users() || !endpoint.access.admits_admins() {

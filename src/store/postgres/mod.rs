@@ -5,6 +5,7 @@
 
 mod committer;
 mod connection;
+mod copies;
 mod errors;
 mod schema;
 mod session;
@@ -12,7 +13,7 @@ mod values;
 
 use std::{
     cell::RefCell,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -23,10 +24,12 @@ pub(super) use self::session::Session;
 use self::{
     committer::{Committer, State},
     connection::{Address, Connector, Pooled, pool},
+    copies::{CopyStatus, Membership},
 };
 use super::{Read, SchemaPolicy, Tuning, sqlite::before_blocking, transaction::Access, writer::Writer};
 use crate::{
     clock::Clock,
+    concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result},
     keys::ServerKey,
 };
@@ -51,6 +54,12 @@ struct Shared {
     keys: Arc<OnceLock<ServerKey>>,
     slow: Duration,
     max_readers: u32,
+    connector: Arc<Connector>,
+    /// Identifies this process among the copies of the service.
+    copy: String,
+    status: Arc<CopyStatus>,
+    /// Set while this process is a server.
+    membership: Mutex<Option<Membership>>,
 }
 
 impl ServerStore {
@@ -58,9 +67,10 @@ impl ServerStore {
         let connector = Arc::new(Connector::new(Address::parse(url)?)?);
         schema::prepare(&connector.open()?, policy)?;
         let keys = Arc::<OnceLock<ServerKey>>::default();
+        let copy = new_copy()?;
         let writer = {
             let (connector, clock, keys) = (Arc::clone(&connector), clock.clone(), Arc::clone(&keys));
-            let copy = new_copy()?;
+            let copy = copy.clone();
             Writer::start(tuning, move |queue| {
                 Committer { connector, queue, clock, keys, copy, state: RefCell::new(State::default()) }.run();
             })?
@@ -72,12 +82,34 @@ impl ServerStore {
             keys,
             slow: tuning.slow,
             max_readers: tuning.readers,
+            connector,
+            copy,
+            status: Arc::default(),
+            membership: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     pub(super) fn set_keys(&self, keys: ServerKey) {
         let _ = self.shared.keys.set(keys);
+    }
+
+    /// Makes this process one of the copies that serve, until it is closed.
+    pub(super) fn join_copies(&self) -> Result<()> {
+        let (connector, status) = (Arc::clone(&self.shared.connector), Arc::clone(&self.shared.status));
+        let outdated = self.shared.writer.superseded_flag();
+        let membership = Membership::begin(connector, status, outdated, self.shared.copy.clone())?;
+        *lock_unpoisoned(&self.shared.membership) = Some(membership);
+        Ok(())
+    }
+
+    pub(super) fn status(&self) -> &CopyStatus {
+        &self.shared.status
+    }
+
+    pub(super) fn close(&self) {
+        drop(lock_unpoisoned(&self.shared.membership).take());
+        self.shared.writer.stop();
     }
 
     pub(super) fn writer(&self) -> &Writer {

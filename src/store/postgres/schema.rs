@@ -14,6 +14,9 @@ use crate::{
 /// of the SQLite schema.
 const STEPS: &[&str] = &[include_str!("../../../schema.postgres.sql")];
 
+/// The version that this program reads and writes.
+pub(super) const VERSION: usize = STEPS.len();
+
 /// Attempts to create the schema while another copy does.
 const ATTEMPTS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(200);
@@ -66,7 +69,7 @@ impl From<tokio_postgres::Error> for Failure {
 fn prepare_once(session: &Session, policy: SchemaPolicy) -> Result<(), Failure> {
     session.run("begin")?;
     let found = version(session)?;
-    let current = STEPS.len();
+    let current = VERSION;
     if found > current {
         let detail = format!(
             "The database has schema version {found}; this program supports versions up to {current}. Use the newer \

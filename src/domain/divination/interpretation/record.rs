@@ -202,10 +202,10 @@ pub fn succeeded_in(tx: &Read<'_>, trace_ids: &[String]) -> Result<Vec<CallRecor
     Ok(found.into_iter().map(|(_, record)| record).collect())
 }
 
-/// Returns the trace ids of running calls, with their users.
-pub fn list_running_in(tx: &Read<'_>) -> Result<Vec<(String, UserId)>> {
-    let running = "select trace_id, user_id from interpretations where status = 'running'";
-    tx.all(running, (), |row| Ok((row.get(0)?, UserId(row.get(1)?))))
+/// Returns the trace ids of running calls that began before a time, with their users.
+pub fn list_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<Vec<(String, UserId)>> {
+    let running = "select trace_id, user_id from interpretations where status = 'running' and created_at < ?1";
+    tx.all(running, [begun_before.0], |row| Ok((row.get(0)?, UserId(row.get(1)?))))
 }
 
 /// Returns the record's position by age and its status.
@@ -333,14 +333,21 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
     )
 }
 
-/// Marks running calls as interrupted, counts them, and returns their number.
-pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+/// Returns true if a running call began before a time.
+pub fn has_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<bool> {
+    let running = "select 1 from interpretations where status = 'running' and created_at < ?1 limit 1";
+    Ok(tx.first(running, [begun_before.0], |_| Ok(()))?.is_some())
+}
+
+/// Marks running calls that began before a time as interrupted, counts them, and returns their number.
+pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone, begun_before: Timestamp) -> Result<usize> {
     budget::count_interrupted_in(
         tx,
         zone,
         CALL_KIND,
+        begun_before,
         "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
-         where status = 'running' returning provider, model, created_at",
+         where status = 'running' and created_at < ?2 returning provider, model, created_at",
     )
 }
 

@@ -22,7 +22,7 @@ use crate::{
     error::{Code, Result},
     providers::llm::Flow,
     store::{Pending, Read, Write, sliding_window::PURGE_BATCH},
-    types::{JsonText, Locale, UserId},
+    types::{JsonText, Locale, Timestamp, UserId},
 };
 
 /// Calls without an interpretation that are kept for each session.
@@ -173,8 +173,8 @@ pub fn list(core: &Core, session: &Session) -> Result<SessionInterpretations> {
 }
 
 /// Refunds calls that the stop or crash of the service interrupted, before they are marked.
-pub fn refund_interrupted_in(tx: &Write<'_>) -> Result<()> {
-    for (trace_id, user) in interpretation::list_running_in(tx)? {
+pub fn refund_interrupted_in(tx: &Write<'_>, begun_before: Timestamp) -> Result<()> {
+    for (trace_id, user) in interpretation::list_running_before_in(tx, begun_before)? {
         refund_in(tx, user, &trace_id)?;
     }
     Ok(())
@@ -182,7 +182,9 @@ pub fn refund_interrupted_in(tx: &Write<'_>) -> Result<()> {
 
 /// Refunds the running calls of a user whose account is about to be deleted.
 pub fn refund_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    for (trace_id, _) in interpretation::list_running_in(tx)?.into_iter().filter(|(_, owner)| *owner == user) {
+    for (trace_id, _) in
+        interpretation::list_running_before_in(tx, Timestamp(i64::MAX))?.into_iter().filter(|(_, owner)| *owner == user)
+    {
         refund_in(tx, user, &trace_id)?;
     }
     Ok(())

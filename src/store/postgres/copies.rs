@@ -1,0 +1,151 @@
+//! The copies of the service on one database: which ones run, and which one runs the jobs.
+//!
+//! Each server renews its row every few seconds. One of them is the leader, which runs the jobs that must run once. If it
+//! stops, another one takes over at once; if it is killed, when its term has ended.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use super::{connection::Connector, schema, session::Session};
+use crate::{
+    concurrency::lock::lock_unpoisoned,
+    error::{Error, Result},
+    store::transaction::Access,
+};
+
+const RENEWED_EVERY: Duration = Duration::from_secs(3);
+/// How long a leader that does not renew its term remains the leader.
+const TERM_MS: i64 = 15_000;
+/// A leader stops its jobs before another copy can take over.
+const TERM: Duration = Duration::from_secs(10);
+/// A copy that was not seen for this long does not run any more.
+const GONE_AFTER_MS: i64 = 15_000;
+
+/// What a copy knows about itself and the others.
+#[derive(Default)]
+pub(in crate::store) struct CopyStatus {
+    leads_until: Mutex<Option<Instant>>,
+    others: AtomicU32,
+}
+
+/// The thread that renews the row of this copy. It gives up the lead when it is dropped.
+pub(super) struct Membership {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CopyStatus {
+    /// Returns true if this copy runs the jobs that must run once.
+    pub(in crate::store) fn is_leader(&self) -> bool {
+        lock_unpoisoned(&self.leads_until).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Returns the number of other running copies.
+    pub(in crate::store) fn others(&self) -> u32 {
+        self.others.load(Ordering::Relaxed)
+    }
+
+    /// Renews the row of this copy, and its lead if no other copy has it. Returns the version of the schema.
+    fn renew(&self, session: &Session, copy: &str) -> Result<usize> {
+        let begun = Instant::now();
+        let access = Access::Server(session);
+        session.defer("begin isolation level read committed");
+        let now = "update store_state set commits = commits where id = 0 \
+            returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+        let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_state)?;
+        session.execute(
+            "insert into store_copies (copy, batch, is_server, seen_at) values (?1, 0, 1, ?2) \
+             on conflict (copy) do update set is_server = 1, seen_at = excluded.seen_at",
+            &(copy, now),
+        )?;
+        session.execute("delete from store_copies where seen_at < ?1", &[now - 86_400_000])?;
+        session.execute(
+            "update store_state set leader = ?1, leader_until = ?2 where id = 0 \
+             and (leader = ?1 or leader_until is null or leader_until < ?3)",
+            &(copy, now + TERM_MS, now),
+        )?;
+        let (leads, version): (bool, u32) = access
+            .first(
+                "select coalesce(leader = ?1, false), schema_version from store_state where id = 0",
+                &[copy],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?
+            .ok_or_else(missing_state)?;
+        let others = "select count(*) from store_copies where copy <> ?1 and is_server = 1 and seen_at > ?2";
+        let others = access.first(others, &(copy, now - GONE_AFTER_MS), |row| row.get(0))?.unwrap_or(0);
+        session.run("commit")?;
+        *lock_unpoisoned(&self.leads_until) = leads.then(|| begun + TERM);
+        self.others.store(others, Ordering::Relaxed);
+        Ok(version as usize)
+    }
+}
+
+impl Membership {
+    /// Makes this process one of the running copies. Sets `is_outdated` once a newer version of the service has migrated
+    /// the schema.
+    pub(super) fn begin(
+        connector: Arc<Connector>,
+        status: Arc<CopyStatus>,
+        is_outdated: Arc<AtomicBool>,
+        copy: String,
+    ) -> Result<Self> {
+        let session = connector.open()?;
+        status.renew(&session, &copy)?;
+        let (stop, stopped) = channel::<()>();
+        let thread = std::thread::Builder::new().name("copies".into()).spawn(move || {
+            let mut session = Some(session);
+            while stopped.recv_timeout(RENEWED_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let renewed = match session.take_if(|session| !session.is_lost()) {
+                    Some(open) => Ok(open),
+                    None => connector.open(),
+                };
+                let outcome = renewed.and_then(|open| status.renew(&open, &copy).map(|version| (open, version)));
+                match outcome {
+                    Ok((open, version)) => {
+                        session = Some(open);
+                        if version > schema::VERSION && !is_outdated.swap(true, Ordering::Relaxed) {
+                            tracing::error!(
+                                "a newer version of the service has migrated the database; this one stops writing"
+                            );
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "this copy could not announce itself"),
+                }
+            }
+            if let Some(session) = session
+                && let Err(error) = leave(&session, &copy)
+            {
+                tracing::warn!(%error, "this copy could not give up the lead");
+            }
+        });
+        Ok(Self { stop: Some(stop), thread: Some(thread.map_err(Error::internal)?) })
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the copies has panicked");
+        }
+    }
+}
+
+/// Lets another copy lead at once.
+fn leave(session: &Session, copy: &str) -> Result<()> {
+    session.execute("update store_state set leader = null, leader_until = null where leader = ?1", &[copy])?;
+    session.execute("delete from store_copies where copy = ?1", &[copy]).map(drop)
+}
+
+fn missing_state() -> Error {
+    Error::internal("the row of the write lock is missing")
+}
