@@ -79,6 +79,7 @@ pub struct Read<'connection> {
     pub now: Timestamp,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write tuples of parameters in place")]
 impl<'connection> Read<'connection> {
     pub(super) fn new(access: Access<'connection>, now: Timestamp) -> Self {
         Self { access, snapshot_id: None, keys: None, now }
@@ -173,6 +174,7 @@ pub struct Write<'connection> {
     changes_before: Cell<u64>,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write tuples of parameters in place")]
 impl<'connection> Write<'connection> {
     pub(super) fn new(access: Access<'connection>, now: Timestamp) -> Self {
         let changes_before = Cell::new(access.changes());

@@ -23,7 +23,7 @@ use crate::{
         },
     },
     error::{Code, Result},
-    store::{Pending, Read, Row, RowError, RowResult, SqlParameters, Write},
+    store::{Pending, Read, Row, RowResult, SqlParameters, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
@@ -609,7 +609,7 @@ fn new_row<'draft>(
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {
-    let text = |column| Ok::<_, RowError>(row.optional_text(column)?);
+    let text = |column| row.optional_text(column);
     Ok(HistoryRecord {
         draft: HistoryDraft {
             local_record_id: row.text(0)?.into(),

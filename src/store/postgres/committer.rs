@@ -110,7 +110,6 @@ impl Committer {
         let run = |job: &mut dyn Job| run_job(&session, job, &transaction);
         let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let not_run = jobs.split_off(done.len());
-        drop(transaction);
         match outcome.and_then(|()| self.commit(&session)) {
             Ok(()) => self.queue.reply(jobs, None),
             Err(error) => {

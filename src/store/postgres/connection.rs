@@ -112,18 +112,15 @@ impl Connector {
         let runtime = self.runtime.as_ref().ok_or_else(|| Error::internal("the connector is being dropped"))?;
         let address = self.address.clone();
         let connecting = runtime.spawn(async move {
-            Ok::<_, tokio_postgres::Error>(match address.tls {
-                Some(tls) => {
-                    let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                    let (client, connection) = address.config.connect(tls).await?;
-                    drop(tokio::spawn(connection));
-                    client
-                }
-                None => {
-                    let (client, connection) = address.config.connect(NoTls).await?;
-                    drop(tokio::spawn(connection));
-                    client
-                }
+            Ok::<_, tokio_postgres::Error>(if let Some(tls) = address.tls {
+                let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
+                let (client, connection) = address.config.connect(tls).await?;
+                drop(tokio::spawn(connection));
+                client
+            } else {
+                let (client, connection) = address.config.connect(NoTls).await?;
+                drop(tokio::spawn(connection));
+                client
             })
         });
         let client = pollster::block_on(connecting).map_err(Error::internal)??;

@@ -187,13 +187,12 @@ impl Session {
     /// Inserts one row into a table with an integer key and returns the key.
     pub(in crate::store) fn insert(&self, sql: &str, parameters: &impl SqlParameters) -> Result<i64> {
         let known = self.insertions.borrow().get(sql).cloned();
-        let complete = match known {
-            Some(complete) => complete,
-            None => {
-                let complete: Arc<str> = format!("{sql} returning {}", self.key_of(sql)?).into();
-                self.insertions.borrow_mut().insert(sql.into(), Arc::clone(&complete));
-                complete
-            }
+        let complete = if let Some(complete) = known {
+            complete
+        } else {
+            let complete: Arc<str> = format!("{sql} returning {}", self.key_of(sql)?).into();
+            self.insertions.borrow_mut().insert(sql.into(), Arc::clone(&complete));
+            complete
         };
         let key = Access::Server(self).first(&complete, parameters, |row| row.get(0))?;
         key.ok_or_else(|| Error::internal("an insertion inserted no row"))
@@ -219,17 +218,15 @@ impl RowBuffer {
     /// Waits for the next row of the server. Returns false at the end.
     fn receive(&mut self) -> Result<bool, DatabaseError> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
-        match pollster::block_on(poll_fn(|context| stream.as_mut().poll_next(context))) {
-            Some(row) => {
-                self.received.push_back(row?);
-                Ok(true)
-            }
-            None => {
-                self.affected = stream.rows_affected().unwrap_or(0);
-                self.stream = None;
-                Ok(false)
-            }
+        let row = pollster::block_on(poll_fn(|context| stream.as_mut().poll_next(context)));
+        let is_row = row.is_some();
+        if let Some(row) = row {
+            self.received.push_back(row?);
+        } else {
+            self.affected = stream.rows_affected().unwrap_or(0);
+            self.stream = None;
         }
+        Ok(is_row)
     }
 
     fn receive_all(&mut self) -> Result<(), DatabaseError> {

@@ -94,6 +94,7 @@ impl Database {
         read(rows.first().ok_or("the query returned no row")?)
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "callers are written as for rusqlite")]
     pub fn prepare(&self, sql: &str) -> Result<Prepared<'_>, Failure> {
         Ok(Prepared { database: self, sql: sql.to_owned() })
     }
@@ -108,14 +109,6 @@ impl Prepared<'_> {
     ) -> Result<std::vec::IntoIter<Result<T, Failure>>, Failure> {
         let (rows, _) = self.database.rows(&self.sql, &parameters)?;
         Ok(rows.iter().map(read).collect::<Vec<_>>().into_iter())
-    }
-
-    pub fn execute(&mut self, parameters: impl SqlParameters) -> Result<usize, Failure> {
-        self.database.execute(&self.sql, parameters)
-    }
-
-    pub fn exists(&mut self, parameters: impl SqlParameters) -> Result<bool, Failure> {
-        self.database.rows(&self.sql, &parameters).map(|(rows, _)| !rows.is_empty())
     }
 }
 
