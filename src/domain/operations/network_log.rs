@@ -4,6 +4,7 @@
 //! are in a database file of their own, `network-log.db`, which backups do not contain: its writes delay no others. A
 //! power cut may lose the last entries. A damaged or deleted file is replaced by an empty one.
 
+mod client_counts;
 pub mod clients;
 mod counted_days;
 mod counted_range;
@@ -196,8 +197,9 @@ fn write(log: &NetworkLog, entries: &Arc<Vec<Entry>>, range: Range<usize>) -> Re
 
 fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
     let purged_at = purged_at_in(tx)?;
-    let is_purged = |entry: &&Entry| purged_at.is_some_and(|purged_at| entry.at.minus(entry.duration) <= purged_at);
-    let rows = entries.iter().filter(|entry| !is_purged(entry)).map(|entry| {
+    let is_purged = |entry: &Entry| purged_at.is_some_and(|purged_at| entry.at.minus(entry.duration) <= purged_at);
+    let entries: Vec<_> = entries.iter().filter(|entry| !is_purged(entry)).collect();
+    let rows = entries.iter().map(|entry| {
         (
             entry.at.0,
             entry.user.map(|user| user.0),
@@ -214,8 +216,8 @@ fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
         "insert into access_log (at, user_id, client_ip, method, route, status, duration_us, request_id, \
          is_failed_sign_in) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         rows,
-    )
-    .map(drop)
+    )?;
+    client_counts::add_in(tx, &entries)
 }
 
 /// The user of an entry.

@@ -328,6 +328,7 @@ impl Server {
     pub fn network_log(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.directory.join("network-log.db")).unwrap();
         connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection.execute_batch(COUNT_INSERTED).unwrap();
         connection
     }
 
@@ -336,6 +337,7 @@ impl Server {
         let connection = self.database_file();
         let log = self.directory.join("network-log.db");
         connection.execute("attach database ?1 as network_log", [log.to_str().unwrap()]).unwrap();
+        connection.execute_batch(COUNT_INSERTED).unwrap();
         connection
     }
 
@@ -494,6 +496,30 @@ fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>
     });
     lines
 }
+
+/// Counts entries that a test inserts one by one, as the service counts the batches that it writes.
+const COUNT_INSERTED: &str = "
+create temp trigger access_log_inserted after insert on access_log begin
+    insert into access_log_addresses (client_ip) values (new.client_ip) on conflict (client_ip) do nothing;
+    insert into access_log_clients (period, client_id, requests, failed, failed_sign_ins, users, busiest_minute,
+        last_minute, last_minute_requests)
+    select new.at / 600000, id, 1, new.status >= 400, new.is_failed_sign_in, 0, 1, new.at / 60000, 1
+    from access_log_addresses where client_ip = new.client_ip
+    on conflict (period, client_id) do update set
+        requests = requests + 1,
+        failed = failed + excluded.failed,
+        failed_sign_ins = failed_sign_ins + excluded.failed_sign_ins,
+        busiest_minute = case when last_minute = excluded.last_minute and last_minute_requests >= busiest_minute
+            then last_minute_requests + 1 else busiest_minute end,
+        last_minute_requests = case when last_minute = excluded.last_minute then last_minute_requests + 1 else 1 end,
+        last_minute = excluded.last_minute;
+    insert into access_log_users (client_id, period, user_id)
+    select id, new.at / 600000, new.user_id from access_log_addresses
+    where client_ip = new.client_ip and new.user_id is not null
+    on conflict (client_id, period, user_id) do nothing;
+    delete from access_log_counted_days where day = new.at / 86400000;
+end;
+";
 
 /// Returns a statement that inserts requests into the network log. The query returns the columns of `access_log` from
 /// `at` to `request_id`.
