@@ -5,6 +5,7 @@
 //! which gives back the [`LentStream`], and [`send`] writes the response.
 
 use std::{
+    future::poll_fn,
     io,
     pin::Pin,
     sync::{
@@ -19,10 +20,7 @@ use axum::{
     http::{Method, Request, Response, Version, header, response::Parts},
 };
 use futures_util::StreamExt;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
-    sync::Notify,
-};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use crate::concurrency::lock::lock_unpoisoned;
 
@@ -34,7 +32,7 @@ pub struct RareEvents;
 pub struct Handover<S> {
     stream: Mutex<Option<S>>,
     response: Mutex<Option<Response<Body>>>,
-    is_ready: Notify,
+    is_ready: AtomicBool,
     /// True while the stream takes no more bytes: hyper may hold a part of an earlier response.
     is_blocked: AtomicBool,
 }
@@ -51,7 +49,7 @@ impl<S> Handover<S> {
         let handover = Arc::new(Self {
             stream: Mutex::new(None),
             response: Mutex::new(None),
-            is_ready: Notify::new(),
+            is_ready: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
         });
         (LentStream { stream: Some(stream), handover: Arc::clone(&handover) }, handover)
@@ -70,16 +68,22 @@ impl<S> Handover<S> {
             return response;
         }
         *lock_unpoisoned(&self.response) = Some(response);
-        self.is_ready.notify_one();
+        self.is_ready.store(true, Ordering::Relaxed);
         std::future::pending().await
     }
 
-    /// Waits until a response was handed over.
-    pub async fn ready(&self) {
-        self.is_ready.notified().await;
+    /// Waits until hyper's connection ends, or until a response was handed over, and returns the outcome of the former.
+    /// The connection polls the requests, so that a response is there as soon as the connection has been polled.
+    pub async fn serve<F: Future + Unpin>(&self, mut connection: F) -> Option<F::Output> {
+        poll_fn(|context| match Pin::new(&mut connection).poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending if self.is_ready.load(Ordering::Relaxed) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 
-    /// Returns stream and response. Both are there once hyper's connection was dropped after [`Self::ready`].
+    /// Returns stream and response. Both are there once [`Self::serve`] has dropped hyper's connection without an outcome.
     pub fn take(&self) -> Option<(S, Response<Body>)> {
         let response = lock_unpoisoned(&self.response).take();
         lock_unpoisoned(&self.stream).take().zip(response)
@@ -243,11 +247,8 @@ mod tests {
             assert!(handover.allows(&get));
             let other = handover.pass(Response::new(Body::from("text"))).await;
             assert_eq!(other.status(), 200);
-            tokio::select! {
-                biased;
-                _ = handover.pass(response(vec![])) => unreachable!("the response was handed over"),
-                () = handover.ready() => {}
-            }
+            let handed_over = handover.serve(Box::pin(handover.pass(response(vec![])))).await;
+            assert!(handed_over.is_none());
         });
         drop(lent);
         let (stream, response) = handover.take().unwrap();

@@ -57,11 +57,11 @@ pub enum ListenerService {
 }
 
 impl ListenerService {
-    pub async fn respond(self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
+    pub async fn respond(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         match self {
             Self::Api(layer) => layer.serve(peer, request.map(Body::new)).await,
             Self::Redirect(redirect) => redirect.respond(&request),
-            Self::Metrics(metrics) => metrics.respond(&request).await,
+            Self::Metrics(metrics) => metrics.clone().respond(&request).await,
         }
     }
 }

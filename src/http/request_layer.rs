@@ -1,6 +1,7 @@
 //! The outer layer of every request: request id, client address, compression, log line and network log entry.
 
 use std::{
+    fmt::Write,
     net::IpAddr,
     sync::{
         Arc,
@@ -93,7 +94,7 @@ impl RequestLayer {
     }
 
     /// Serves one request of a connection from `peer`.
-    pub async fn serve(self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
+    pub async fn serve(&self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
         let started = Instant::now();
         override_method(&mut request);
         // A worker that never parks drops its old snapshot here.
@@ -106,27 +107,22 @@ impl RequestLayer {
             wrong_code_status: self.shared.app.core.config.auth.wrong_code_status,
             ..RequestMeta::new(self.shared.ids.of(&request), client.address, started, request.headers())
         });
-        let guard = AccessLogGuard {
-            shared: Arc::clone(&self.shared),
-            meta: Arc::clone(&meta),
-            method: request.method().clone(),
-            status: CLIENT_DISCONNECTED,
-        };
-        let (shared, hsts) = (Arc::clone(&self.shared), self.hsts.clone());
-        let page = shared.cors.origin_of(&request, &shared.app.core.config.server);
+        let method = method_name(request.method());
+        let guard = AccessLogGuard { shared: &self.shared, meta: &meta, method, status: CLIENT_DISCONNECTED };
+        let page = self.shared.cors.origin_of(&request, &self.shared.app.core.config.server);
         let is_shared = cors::serves(request.uri().path());
         let mut response = self.respond(request, Arc::clone(&meta), page.is_some()).await;
         // Some endpoints of administrators are outside /admin.
         let is_shared = is_shared && meta.endpoint.get().is_none_or(|endpoint| endpoint.admits_pages);
-        shared.cors.add_to(response.headers_mut(), is_shared, page);
-        if let Some(hsts) = hsts {
-            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+        self.shared.cors.add_to(response.headers_mut(), is_shared, page);
+        if let Some(hsts) = &self.hsts {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
         }
         guard.finish(response)
     }
 
     async fn respond(
-        self,
+        &self,
         mut request: Request<Body>,
         meta: Arc<RequestMeta>,
         is_from_allowed_page: bool,
@@ -142,7 +138,7 @@ impl RequestLayer {
                 .detail(("The only transfer coding that is accepted is chunked.", "只接受 chunked 传输编码。"));
             let mut response = problem(&error, &meta);
             let body = std::mem::take(request.body_mut());
-            body::discard(body, request.headers()).await;
+            Box::pin(body::discard(body, request.headers())).await;
             // A server that applies the codings may see another end of the body.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
@@ -154,15 +150,15 @@ impl RequestLayer {
         request.extensions_mut().insert(meta);
         let coding = coding_of_new_content(request.headers());
         let outcome = if let Some(coding) = coding {
-            let compression = Compression::new(self.router)
+            let compression = Compression::new(self.router.clone())
                 .quality(CompressionLevel::Fastest)
                 .gzip(coding == ContentCoding::Gzip)
                 .br(coding == ContentCoding::Brotli)
                 // Events must arrive at once, and some clients decompress only complete responses.
                 .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-            compression.oneshot(request).await.map(|response| response.map(Body::new))
+            Box::pin(compression.oneshot(request)).await.map(|response| response.map(Body::new))
         } else {
-            self.router.oneshot(request).await
+            self.router.clone().oneshot(request).await
         };
         match outcome {
             Ok(response) => response,
@@ -251,14 +247,14 @@ fn has_plain_framing(request: &Request<Body>) -> bool {
 }
 
 /// Logs the request on drop, so that a request is also logged when its client disconnects: its changes remain.
-struct AccessLogGuard {
-    shared: Arc<Shared>,
-    meta: Arc<RequestMeta>,
-    method: Method,
+struct AccessLogGuard<'request> {
+    shared: &'request Shared,
+    meta: &'request RequestMeta,
+    method: &'static str,
     status: u16,
 }
 
-impl AccessLogGuard {
+impl AccessLogGuard<'_> {
     fn finish(mut self, mut response: Response<Body>) -> Response<Body> {
         if let Ok(id) = HeaderValue::from_str(&self.meta.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
@@ -268,21 +264,20 @@ impl AccessLogGuard {
     }
 }
 
-impl Drop for AccessLogGuard {
+impl Drop for AccessLogGuard<'_> {
     fn drop(&mut self) {
-        self.shared.log(&self.meta, &self.method, self.status);
+        self.shared.log(self.meta, self.method, self.status);
     }
 }
 
 impl Shared {
     /// Adds the request to metrics, network log and log.
-    fn log(&self, meta: &RequestMeta, method: &Method, status: u16) {
+    fn log(&self, meta: &RequestMeta, method: &'static str, status: u16) {
         let duration = meta.started.elapsed();
         let endpoint = meta.endpoint.get();
         self.metrics.record(endpoint.map(|endpoint| endpoint.index), status, duration);
         self.app.request_tallies.record(status, duration);
-        let (method, route) =
-            (method_name(method), endpoint.map(|endpoint| endpoint.path).or_else(|| meta.console.get().copied()));
+        let route = endpoint.map(|endpoint| endpoint.path).or_else(|| meta.console.get().copied());
         self.app.network_log.record(Entry {
             at: self.app.core.clock.now(),
             user: meta.user.get().copied(),
@@ -321,8 +316,17 @@ impl RequestIds {
         let sent = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         match sent {
             Some(id) if is_valid(id) => id.to_owned(),
-            _ => format!("{}{:08x}", self.prefix, self.counter.fetch_add(1, Ordering::Relaxed)),
+            _ => self.next(),
         }
+    }
+
+    fn next(&self) -> String {
+        let number = self.counter.fetch_add(1, Ordering::Relaxed);
+        let mut id = String::with_capacity(self.prefix.len() + 8);
+        id.push_str(&self.prefix);
+        // Writing to a text cannot fail.
+        let _ = write!(id, "{number:08x}");
+        id
     }
 }
 

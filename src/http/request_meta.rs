@@ -55,12 +55,13 @@ pub struct RequestMeta {
 
 impl RequestMeta {
     pub fn new(request_id: String, client: IpAddr, started: Instant, headers: &HeaderMap) -> Self {
+        let named_locale = preferred_locale(headers);
         Self {
             request_id,
             client,
             started,
-            locale: preferred_locale(headers).unwrap_or(Locale::Chinese),
-            named_locale: preferred_locale(headers),
+            locale: named_locale.unwrap_or(Locale::Chinese),
+            named_locale,
             wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
             console: OnceLock::new(),

@@ -19,10 +19,11 @@ const TOKEN_LENGTH: RangeInclusive<usize> = 32..=128;
 /// Returns the different tokens that the client sent, valid or not, in the order of the headers. If none can be a token,
 /// returns only the first text.
 pub fn request_tokens<'request>(headers: &'request HeaderMap, auth: &AuthConfig) -> Vec<&'request str> {
-    let names = iter::once(header::AUTHORIZATION.as_str()).chain(auth.token_headers.iter().map(String::as_str));
+    let others = auth.token_headers.iter().filter_map(|name| value_of(headers, name));
+    let values = headers.get(header::AUTHORIZATION).into_iter().chain(others);
     let mut tokens: Vec<&str> = Vec::new();
     let mut other = None;
-    for token in names.filter_map(|name| text_of(headers.get(name)?)) {
+    for token in values.filter_map(text_of) {
         if !may_be_token(token) {
             other.get_or_insert(token);
         } else if !tokens.contains(&token) {
@@ -33,6 +34,11 @@ pub fn request_tokens<'request>(headers: &'request HeaderMap, auth: &AuthConfig)
         tokens.extend(other);
     }
     tokens
+}
+
+/// Returns the first value of a header. Comparing a few names takes less time than parsing one for a look-up.
+fn value_of<'request>(headers: &'request HeaderMap, name: &str) -> Option<&'request HeaderValue> {
+    headers.iter().find(|(sent, _)| sent.as_str().eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// Returns true if the token came in another header than `Authorization`. Shared caches do not know that such a

@@ -225,45 +225,38 @@ impl Connection {
     {
         let Self { permit, service, phase, ends, .. } = self;
         let (stream, handover) = Handover::lend(stream);
-        let service = service_fn(|request: Request<Incoming>| {
+        let (service, phase, ends, handover) = (&service, &phase, &ends, &handover);
+        let respond = |request: Request<Incoming>| {
             phase.responding();
-            let (service, phase, ends) = (service.clone(), phase.clone(), ends.clone());
-            let handover = handover.allows(&request).then_some(&handover);
+            let handover = handover.allows(&request).then_some(handover);
             async move {
                 // In a box of its own, because the connection keeps the memory of this future while a body is sent.
                 let response = Box::pin(service.respond(permit.peer, request)).await;
-                let response = end_on_shutdown(response, &ends);
+                let response = end_on_shutdown(response, ends);
                 let response = match handover {
                     Some(handover) => handover.pass(response).await,
                     None => response,
                 };
-                Ok::<_, Infallible>(response.map(|body| phase.responding_until_end_of(body)))
+                Ok::<_, Infallible>(response.map(|body| phase.clone().responding_until_end_of(body)))
             }
-        });
+        };
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_buf_size(HEAD_BUFFER)
             // Copies head and body into one buffer, which is cheaper than a vectored write for short responses.
             .writev(false)
-            .serve_connection(TokioIo::new(stream), service);
-        let is_handed_over = {
-            // Boxed to be gone before the stream of events, for which its memory is not needed.
-            let mut connection = Box::pin(watcher.watch(connection));
-            tokio::select! {
-                biased;
-                outcome = &mut connection => {
-                    if let Err(error) = outcome {
-                        tracing::debug!(%error, "a connection ended early");
-                    }
-                    false
+            .serve_connection(TokioIo::new(stream), service_fn(respond));
+        // Boxed to be gone before the stream of events, for which its memory is not needed.
+        match handover.serve(Box::pin(watcher.watch(connection))).await {
+            Some(Err(error)) => tracing::debug!(%error, "a connection ended early"),
+            Some(Ok(())) => {}
+            None => {
+                if let Some((stream, response)) = handover.take()
+                    && let Err(error) = event_connection::send(stream, response).await
+                {
+                    tracing::debug!(%error, "a stream of events ended early");
                 }
-                () = handover.ready() => true,
             }
-        };
-        if let Some((stream, response)) = handover.take().filter(|_| is_handed_over)
-            && let Err(error) = event_connection::send(stream, response).await
-        {
-            tracing::debug!(%error, "a stream of events ended early");
         }
         drop(rest);
     }
