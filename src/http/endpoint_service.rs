@@ -137,7 +137,8 @@ impl EndpointSpec {
         let Authorized { caller, token } = self.authorize(request, meta).await?;
         // Some clients send the parameters of a GET in a body.
         let has_body = !request.body().is_end_stream();
-        let body = if has_body { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
+        // Rare or large futures have boxes of their own, because the box of this one is allocated for each request.
+        let body = if has_body { Box::pin(self.read_body(request, &caller, meta)).await? } else { Bytes::new() };
         // Taken after the body has arrived: slow senders must not use up the permits.
         let _permit = self
             .state
@@ -168,7 +169,7 @@ impl EndpointSpec {
         };
         let future = self.handler.start(context, path, request.uri())?;
         let response = match audit {
-            Some(audit) => run_audited(audit, future).await?,
+            Some(audit) => Box::pin(run_audited(audit, future)).await?,
             None => future.await?,
         };
         unread_responses::limit(&self.state, meta, coding, response).await
@@ -178,7 +179,7 @@ impl EndpointSpec {
         let authorized = guard::authorize(&self.state.app, self.access, request.headers(), meta).await;
         if authorized.is_err() {
             let body = mem::take(request.body_mut());
-            body::discard(body, request.headers()).await;
+            Box::pin(body::discard(body, request.headers())).await;
         }
         authorized
     }
@@ -253,7 +254,7 @@ pub(super) async fn path_parameters(request: &mut Request<Body>, template: &str)
     if !template.contains('{') {
         return Ok(Vec::new());
     }
-    let found = request.extract_parts::<RawPathParams>().await.map_err(|rejection| match rejection {
+    let found = Box::pin(request.extract_parts::<RawPathParams>()).await.map_err(|rejection| match rejection {
         RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
             Error::new(Code::InvalidRequest).detail(("The path is not UTF-8.", "路径不是 UTF-8。"))
         }

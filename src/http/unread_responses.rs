@@ -51,7 +51,7 @@ pub async fn limit(
     let held = held_bytes(&response, coding);
     let share = if held > 0 { Some(take(state, meta, held)?) } else { None };
     match (large_for, share) {
-        (Some(user), Some(share)) => limit_to_one(state, user, response, share).await,
+        (Some(user), Some(share)) => Box::pin(limit_to_one(state, user, response, share)).await,
         (None, Some(share)) => Ok(response.map(|body| Body::new(CountedBody { body, _share: share }))),
         (_, None) => Ok(response),
     }
