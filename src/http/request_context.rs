@@ -3,7 +3,10 @@
 //! A handler reads in place, awaits writes with [`RequestContext::committed`] and runs everything that blocks with
 //! [`RequestContext::blocking`].
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     body::Bytes,
@@ -13,6 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     app::App,
+    concurrency::lock::lock_unpoisoned,
     domain::{
         identity::users::{self, User},
         money::{coins::GrantLimit, ledger::Authority},
@@ -285,8 +289,11 @@ impl RequestContext {
         T: Send + 'static,
         F: FnOnce(&App) -> Result<T> + Send + 'static,
     {
-        let app = Arc::clone(&self.app);
-        tokio::task::spawn_blocking(move || operation(&app)).await.map_err(Error::internal)?
+        let (app, outcome) = (Arc::clone(&self.app), Arc::new(Mutex::new(None)));
+        let slot = Arc::clone(&outcome);
+        run_blocking(Box::new(move || *lock_unpoisoned(&slot) = Some(operation(&app)))).await?;
+        let outcome = lock_unpoisoned(&outcome).take();
+        outcome.unwrap_or_else(|| Err(Error::internal("a blocking operation had no outcome")))
     }
 
     /// Runs a report or list of administrators, which may read many rows, on a blocking thread. Waits while too many
@@ -313,4 +320,9 @@ impl RequestContext {
         })
         .await
     }
+}
+
+/// Runs a closure on a blocking thread. Not generic, because tokio's tasks would be compiled again for each closure.
+async fn run_blocking(work: Box<dyn FnOnce() + Send>) -> Result<()> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }
