@@ -18,6 +18,7 @@ insert into store_state (id, schema_version, commits) values (0, 0, 0);
 create table store_copies (
     copy text collate "C" primary key,
     batch bigint not null,
+    process text collate "C",              -- the server process that has this name
     is_server bigint not null default 0 check (is_server in (0, 1)), -- 0 for a command
     seen_at bigint not null
 );

@@ -32,6 +32,7 @@ use secrecy::SecretString;
 
 pub use self::{
     pending::Pending,
+    postgres::{OLDEST_SERVER_VERSION, ServerReport},
     row::Row,
     sqlite::{
         FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,
@@ -88,12 +89,19 @@ impl Store {
         FileStore::open(sqlite::NETWORK_LOG_SCHEMA, path, tuning, clock, policy).map(Self::of_file)
     }
 
-    /// Opens a database on a PostgreSQL server, creating or migrating its schema as the policy permits.
+    /// Opens a database on a PostgreSQL server, creating or migrating its schema as the policy permits. `copy` names this
+    /// process among the copies of the service.
     ///
     /// # Errors
     /// `configuration` for an unusable URL, `data_directory_unusable` as for a file, storage errors.
-    pub fn open_server(url: &SecretString, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
-        let server = ServerStore::open(url, tuning, clock, policy)?;
+    pub fn open_server(
+        url: &SecretString,
+        copy: String,
+        tuning: &Tuning,
+        clock: Clock,
+        policy: SchemaPolicy,
+    ) -> Result<Self> {
+        let server = ServerStore::open(url, copy, tuning, clock, policy)?;
         Ok(Self { engine: Engine::Server(server), cancels_preparation: Arc::default() })
     }
 
@@ -252,6 +260,28 @@ impl Store {
         match &self.engine {
             Engine::File(file) => file.schema_faults(),
             Engine::Server(server) => server.schema_faults(),
+        }
+    }
+
+    /// Returns the size of the database in bytes, with a file's write-ahead log.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn size(&self) -> Result<u64> {
+        match &self.engine {
+            Engine::File(file) => Ok(files::database_size(file.path())),
+            Engine::Server(server) => server.size(),
+        }
+    }
+
+    /// Returns what the database server says about itself, if there is one.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn server_report(&self) -> Result<Option<ServerReport>> {
+        match &self.engine {
+            Engine::File(_) => Ok(None),
+            Engine::Server(server) => server.report().map(Some),
         }
     }
 

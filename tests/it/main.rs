@@ -47,6 +47,7 @@ mod openapi;
 mod openapi_conformance;
 mod overload;
 mod portable_sql;
+mod postgresql;
 mod providers;
 mod query_plans;
 mod response_headers;

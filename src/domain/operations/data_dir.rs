@@ -13,6 +13,7 @@ use crate::{
         files::{self, DATABASE, NETWORK_LOG, with_suffix},
         restore,
     },
+    types::{hex, random_hex, sha256},
 };
 
 /// Rejects a directory without an installation. Its name was probably mistyped.
@@ -71,7 +72,7 @@ pub(crate) fn ensure_server_key(config: &Config, store: &Store) -> Result<()> {
 /// Opens the database, unless other files show that a database was lost.
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
     if let Some(url) = &config.database.url {
-        return Store::open_server(url, tuning, clock, policy);
+        return Store::open_server(url, copy_name(config, policy)?, tuning, clock, policy);
     }
     let directory = config.data_dir();
     let path = directory.join(DATABASE);
@@ -85,6 +86,18 @@ pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy:
         return Err(damaged(config, &path, "it is empty"));
     }
     Store::open(&path, tuning, clock, policy)
+}
+
+/// Returns the name of this process among the copies of the service: that of the data directory on this machine for the
+/// process that holds its lock, another one for a command beside it.
+fn copy_name(config: &Config, policy: SchemaPolicy) -> Result<String> {
+    if policy == SchemaPolicy::RequireCurrent {
+        return random_hex::<16>();
+    }
+    let directory = config.data_dir();
+    let path = directory.canonicalize().map_err(|error| files::file_error(directory, error))?;
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Ok(hex(&sha256(&format!("{machine} {}", path.display()))[..16]))
 }
 
 /// Returns the reason why a missing database counts as lost. A first start creates it before the keys, so keys without a

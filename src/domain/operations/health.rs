@@ -24,7 +24,7 @@ use crate::{
     },
     error::Result,
     providers::breaker::{CircuitBreaker, Outage},
-    store::files::{database_size, disk_space},
+    store::files::disk_space,
     types::{Timestamp, named_enum},
 };
 
@@ -121,7 +121,7 @@ impl HealthSnapshot {
         store.read(|tx| {
             Ok(Self {
                 at: tx.now,
-                database_bytes: store.file().map_or(0, |file| database_size(file.path())),
+                database_bytes: store.size()?,
                 disk_free,
                 disk_total,
                 ledger: verification::last_in(tx)?,
@@ -151,7 +151,8 @@ impl HealthSnapshot {
         let rules = &config.backup;
         let max_age = rules.every.saturating_mul(rules.missed.max(1));
         match &self.backups {
-            _ if rules.every.is_zero() => BackupState::Off,
+            // Other engines are backed up by their own tools.
+            _ if rules.every.is_zero() || config.database.url.is_some() => BackupState::Off,
             BackupStatus { failure: Some(_), .. } => BackupState::Failed,
             BackupStatus { last: None, .. } => BackupState::None,
             BackupStatus { last: Some(last), .. } if self.at > last.at().plus(max_age) => BackupState::Old,

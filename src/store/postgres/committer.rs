@@ -42,11 +42,17 @@ pub(super) struct Committer {
     pub(super) state: RefCell<State>,
 }
 
-#[derive(Default)]
 pub(super) struct State {
     session: Option<Session>,
     /// The number of the last commit of this copy.
     batch: i64,
+}
+
+impl State {
+    /// Numbers commits from the current time on, so that no number of an earlier process of this name comes again.
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self { session: None, batch: now.0 }
+    }
 }
 
 impl Committer {
@@ -164,10 +170,11 @@ impl Committer {
         Ok(last)
     }
 
-    /// Removes the row of this copy when it stops. A row that remains after a crash is harmless.
+    /// Removes the row of a command when it ends. A row that remains after a crash is harmless.
     fn forget_copy(&self) {
         if let Some(session) = self.state.borrow_mut().session.take()
-            && let Err(error) = session.execute("delete from store_copies where copy = ?1", &[self.copy.as_str()])
+            && let Err(error) =
+                session.execute("delete from store_copies where copy = ?1 and is_server = 0", &[self.copy.as_str()])
         {
             tracing::warn!(%error, "the row of this copy could not be removed");
         }

@@ -18,6 +18,7 @@ use crate::{
     concurrency::lock::lock_unpoisoned,
     error::{Error, Result},
     store::transaction::Access,
+    types::random_hex,
 };
 
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
@@ -52,19 +53,27 @@ impl CopyStatus {
         self.others.load(Ordering::Relaxed)
     }
 
-    /// Renews the row of this copy, and its lead if no other copy has it. Returns the version of the schema.
-    fn renew(&self, session: &Session, copy: &str) -> Result<usize> {
+    /// Writes the row of this copy, and takes the lead if no other copy has it. Returns false once this process may not
+    /// write any more: a newer version has migrated the schema, or another process has this copy's name.
+    fn renew(&self, session: &Session, copy: &str, process: &str, begins: bool) -> Result<bool> {
         let begun = Instant::now();
         let access = Access::Server(session);
         session.defer("begin isolation level read committed");
         let now = "update store_state set commits = commits where id = 0 \
             returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
         let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_state)?;
-        session.execute(
-            "insert into store_copies (copy, batch, is_server, seen_at) values (?1, 0, 1, ?2) \
-             on conflict (copy) do update set is_server = 1, seen_at = excluded.seen_at",
-            &(copy, now),
-        )?;
+        let is_mine = if begins {
+            session.execute(
+                "insert into store_copies (copy, batch, process, is_server, seen_at) values (?1, 0, ?2, 1, ?3) \
+                 on conflict (copy) do update set process = excluded.process, is_server = 1, seen_at = excluded.seen_at",
+                &(copy, process, now),
+            )?
+        } else {
+            session.execute(
+                "update store_copies set seen_at = ?3 where copy = ?1 and process = ?2",
+                &(copy, process, now),
+            )?
+        };
         session.execute("delete from store_copies where seen_at < ?1", &[now - 86_400_000])?;
         session.execute(
             "update store_state set leader = ?1, leader_until = ?2 where id = 0 \
@@ -83,21 +92,20 @@ impl CopyStatus {
         session.run("commit")?;
         *lock_unpoisoned(&self.leads_until) = leads.then(|| begun + TERM);
         self.others.store(others, Ordering::Relaxed);
-        Ok(version as usize)
+        Ok(version as usize <= schema::VERSION && is_mine == 1)
     }
 }
 
 impl Membership {
-    /// Makes this process one of the running copies. Sets `is_outdated` once a newer version of the service has migrated
-    /// the schema.
+    /// Makes this process one of the running copies. Sets `is_outdated` once it may not write any more.
     pub(super) fn begin(
         connector: Arc<Connector>,
         status: Arc<CopyStatus>,
         is_outdated: Arc<AtomicBool>,
         copy: String,
     ) -> Result<Self> {
-        let session = connector.open()?;
-        status.renew(&session, &copy)?;
+        let (session, process) = (connector.open()?, random_hex::<16>()?);
+        status.renew(&session, &copy, &process, true)?;
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new().name("copies".into()).spawn(move || {
             let mut session = Some(session);
@@ -106,13 +114,13 @@ impl Membership {
                     Some(open) => Ok(open),
                     None => connector.open(),
                 };
-                let outcome = renewed.and_then(|open| status.renew(&open, &copy).map(|version| (open, version)));
+                let outcome = renewed.and_then(|open| status.renew(&open, &copy, &process, false).map(|may_write| (open, may_write)));
                 match outcome {
-                    Ok((open, version)) => {
+                    Ok((open, may_write)) => {
                         session = Some(open);
-                        if version > schema::VERSION && !is_outdated.swap(true, Ordering::Relaxed) {
+                        if !may_write && !is_outdated.swap(true, Ordering::Relaxed) {
                             tracing::error!(
-                                "a newer version of the service has migrated the database; this one stops writing"
+                                "a newer version has migrated the database, or another process has the name of this copy; this one stops writing"
                             );
                         }
                     }
@@ -120,7 +128,7 @@ impl Membership {
                 }
             }
             if let Some(session) = session
-                && let Err(error) = leave(&session, &copy)
+                && let Err(error) = leave(&session, &copy, &process)
             {
                 tracing::warn!(%error, "this copy could not give up the lead");
             }
@@ -141,9 +149,9 @@ impl Drop for Membership {
 }
 
 /// Lets another copy lead at once.
-fn leave(session: &Session, copy: &str) -> Result<()> {
+fn leave(session: &Session, copy: &str, process: &str) -> Result<()> {
     session.execute("update store_state set leader = null, leader_until = null where leader = ?1", &[copy])?;
-    session.execute("delete from store_copies where copy = ?1", &[copy]).map(drop)
+    session.execute("delete from store_copies where copy = ?1 and process = ?2", &[copy, process]).map(drop)
 }
 
 fn missing_state() -> Error {

@@ -7,6 +7,7 @@ mod committer;
 mod connection;
 mod copies;
 mod errors;
+mod report;
 mod schema;
 mod session;
 mod values;
@@ -20,6 +21,7 @@ use std::{
 use secrecy::SecretString;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+pub use self::report::{OLDEST_VERSION as OLDEST_SERVER_VERSION, ServerReport};
 pub(super) use self::session::Session;
 use self::{
     committer::{Committer, State},
@@ -63,16 +65,22 @@ struct Shared {
 }
 
 impl ServerStore {
-    pub(super) fn open(url: &SecretString, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+    /// `copy` names this process among the copies of the service. A process that follows a killed one has its name.
+    pub(super) fn open(
+        url: &SecretString,
+        copy: String,
+        tuning: &Tuning,
+        clock: Clock,
+        policy: SchemaPolicy,
+    ) -> Result<Self> {
         let connector = Arc::new(Connector::new(Address::parse(url)?)?);
         schema::prepare(&connector.open()?, policy)?;
         let keys = Arc::<OnceLock<ServerKey>>::default();
-        let copy = new_copy()?;
         let writer = {
             let (connector, clock, keys) = (Arc::clone(&connector), clock.clone(), Arc::clone(&keys));
-            let copy = copy.clone();
+            let (copy, now) = (copy.clone(), clock.now());
             Writer::start(tuning, move |queue| {
-                Committer { connector, queue, clock, keys, copy, state: RefCell::new(State::default()) }.run();
+                Committer { connector, queue, clock, keys, copy, state: RefCell::new(State::new(now)) }.run();
             })?
         };
         let shared = Shared {
@@ -160,6 +168,17 @@ impl ServerStore {
         Err(Error::new(Code::StorageFailed).retry_after(Duration::from_secs(1)))
     }
 
+    pub(super) fn size(&self) -> Result<u64> {
+        let session = self.session()?;
+        let size =
+            Access::Server(&session).first("select pg_database_size(current_database())", &(), |row| row.get(0))?;
+        Ok(size.map_or(0, i64::unsigned_abs))
+    }
+
+    pub(super) fn report(&self) -> Result<ServerReport> {
+        report::read(&*self.session()?)
+    }
+
     pub(super) fn schema_faults(&self) -> Result<Vec<String>> {
         schema::faults(&*self.session()?)
     }
@@ -172,11 +191,4 @@ impl Drop for EndOfRead<'_> {
     fn drop(&mut self) {
         self.0.end_read();
     }
-}
-
-/// Returns a new name for this process among the copies of the service.
-fn new_copy() -> Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(Error::internal)?;
-    Ok(crate::types::hex(&bytes))
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use tempfile::TempDir;
+use yarrow::store::SqlColumn;
 
 use super::{
     client::{Caller, Request, Response},
@@ -343,7 +344,13 @@ impl Server {
 
     /// Changes rows directly and waits until no snapshot of the server is older. Tests move time this way.
     pub fn edit(&self, sql: &str) {
-        self.databases().execute_batch(sql).unwrap();
+        if postgresql().is_none() {
+            self.databases().execute_batch(sql).unwrap();
+        } else if sql.contains("access_log") {
+            self.network_log().execute_batch(sql).unwrap();
+        } else {
+            self.database().execute_batch(sql).unwrap();
+        }
         std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
     }
 
@@ -365,8 +372,14 @@ impl Server {
     }
 
     /// Returns the single value of a query of the database and the network log.
-    pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
-        self.databases().query_row(sql, (), |row| row.get(0)).unwrap()
+    pub fn value<T: rusqlite::types::FromSql + SqlColumn>(&self, sql: &str) -> T {
+        if postgresql().is_none() {
+            self.databases().query_row(sql, (), |row| row.get(0)).unwrap()
+        } else if sql.contains("access_log") {
+            self.network_log().query_row(sql, (), |row| row.get(0)).unwrap()
+        } else {
+            self.database().query_row(sql, (), |row| row.get(0)).unwrap()
+        }
     }
 
     /// Signs in again, ignoring send limits.

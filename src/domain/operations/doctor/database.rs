@@ -1,6 +1,6 @@
 //! Checks of the database, the server key and the ledger.
 
-use super::{Check, Installation, Services, Verdict};
+use super::{Check, Installation, Services, Verdict, database_server};
 use crate::{
     domain::{
         money::ledger::verification,
@@ -22,6 +22,9 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.describe())]),
     };
     let store = &services.core.store;
+    if let Some(report) = store.server_report()? {
+        return database_server::checks(*services, &report);
+    }
     let faults = store.require_file()?.faults()?;
     let log_bytes = store.writer_load().log_bytes;
     let dangling = pluralize(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
@@ -53,7 +56,7 @@ fn structure(services: &Services<'_>, faults: &[String]) -> Check {
 }
 
 /// Compares the schema with the program's: a missing trigger or index shows nowhere else.
-fn schema(services: &Services<'_>) -> Result<Check> {
+pub(super) fn schema(services: &Services<'_>) -> Result<Check> {
     let faults = services.core.store.schema_faults()?;
     Ok(Check::holds(
         "database",

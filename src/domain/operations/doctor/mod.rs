@@ -5,6 +5,7 @@
 
 mod certificate;
 mod database;
+mod database_server;
 mod files;
 mod listeners;
 mod service;

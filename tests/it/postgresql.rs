@@ -1,0 +1,315 @@
+//! Several copies of the service on one PostgreSQL database, and connections to it that break. `tests/postgresql/run`
+//! starts the server and runs these tests.
+
+use std::{
+    io::{Read, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Request, Server, Setup, eventually, postgresql, send_concurrently};
+
+const PHONE: &str = "13800138000";
+/// How long a copy stays the leader after it was killed, and some time for the tests' machine.
+const TAKE_OVER: std::time::Duration = std::time::Duration::from_secs(40);
+
+/// A new database for several copies.
+struct SharedDatabase {
+    name: String,
+    socket: PathBuf,
+    user: String,
+}
+
+impl SharedDatabase {
+    fn create() -> Self {
+        let server = postgresql().expect("this test needs PostgreSQL; tests/postgresql/run starts it");
+        let part = |name: &str| {
+            let parts = server.split(' ').filter_map(|part| part.split_once('='));
+            parts.filter(|(found, _)| *found == name).map(|(_, value)| value.to_owned()).next().unwrap()
+        };
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("copies_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let shared = Self { name, socket: part("host").into(), user: part("user") };
+        shared
+            .client("postgres")
+            .batch_execute(&format!("create database {} template template0", shared.name))
+            .unwrap();
+        shared
+    }
+
+    fn client(&self, database: &str) -> postgres::Client {
+        let address = format!("host={} user={} dbname={database}", self.socket.display(), self.user);
+        postgres::Client::connect(&address, postgres::NoTls).unwrap()
+    }
+
+    /// Returns the address of the database through a socket in this directory.
+    fn url_at(&self, socket: &Path) -> String {
+        format!("postgres:///{}?host={}&user={}", self.name, socket.display(), self.user)
+    }
+
+    fn setup(&self) -> Setup {
+        Setup::default().with("DATABASE_URL", self.url_at(&self.socket)).with("AUTH_SECRET_KEY", "0".repeat(64))
+    }
+
+    fn count(&self, sql: &str) -> i64 {
+        self.client(&self.name).query_one(sql, &[]).unwrap().get(0)
+    }
+
+    /// Panics unless the ledger of the database is sound.
+    fn assert_ledger_is_sound(&self, server: &Server) {
+        let url = self.url_at(&self.socket);
+        let settings = [("YARROW_DATABASE_URL", url.as_str()), ("YARROW_AUTH_SECRET_KEY", &"0".repeat(64))];
+        server.command_with(&settings, &["ledger", "verify"]).expect(0);
+    }
+}
+
+/// Sends a request to the same path on another copy.
+fn on(server: &Server, method: &str, path: &str, token: &str) -> Request {
+    server.request(method, path).token(token)
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn copies_share_sign_ins_balances_and_revocations() {
+    let database = SharedDatabase::create();
+    let copies = [database.setup(), database.setup(), database.setup()].map(Setup::start);
+    let user = copies[0].sign_in(PHONE);
+    let balance = format!("/coin/balance?userId={}", user.user_id);
+    for copy in &copies {
+        on(copy, "GET", &balance, &user.token).send().expect(200);
+    }
+    // 100 uses over all copies spend what there is, once.
+    let key = copies[0].command_with(
+        &[("YARROW_DATABASE_URL", &database.url_at(&database.socket)), ("YARROW_AUTH_SECRET_KEY", &"0".repeat(64))],
+        &["admin", "key", "create", "tests"],
+    );
+    let key = key.expect(0).json()["key"].as_str().unwrap().to_owned();
+    let grant = json!({ "phoneNumber": PHONE, "coinCount": 60 });
+    copies[1].post("/coin/increase/phone").token(&key).json(&grant).send().expect(200);
+    let before = on(&copies[2], "GET", &balance, &user.token).send().expect(200).json();
+    let consume = |number: usize| on(&copies[number % 3], "POST", "/coin/consume", &user.token);
+    let responses = send_concurrently((0..100).map(consume).collect());
+    let used = responses.iter().filter(|response| response.status == 200).count();
+    let refused = responses.iter().filter(|response| response.status == 402).count();
+    assert_eq!(used + refused, 100, "{:?}", responses.iter().map(|response| response.status).collect::<Vec<_>>());
+    let left = on(&copies[0], "GET", &balance, &user.token).send().expect(200).json();
+    let coins = |body: &serde_json::Value| body["balance"].as_u64().unwrap();
+    assert_eq!(coins(&before) - coins(&left), used as u64);
+    database.assert_ledger_is_sound(&copies[1]);
+    // A sign-out on one copy holds on all.
+    copies[0].post("/api/v1/auth/logout").token(&user.token).send().expect(200);
+    for copy in &copies {
+        on(copy, "GET", &balance, &user.token).send().expect(401);
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn one_copy_leads_and_another_follows_when_it_is_killed() {
+    let database = SharedDatabase::create();
+    let first = database.setup().start();
+    let second = database.setup().start();
+    let leaders = "select count(distinct leader) from store_state where leader_until > \
+                   extract(epoch from clock_timestamp()) * 1000";
+    assert_eq!(database.count(leaders), 1);
+    assert_eq!(database.count("select count(*) from store_copies where is_server = 1"), 2);
+    let leader = || -> String {
+        database.client(&database.name).query_one("select coalesce(leader, '') from store_state", &[]).unwrap().get(0)
+    };
+    let before = leader();
+    drop(first.kill());
+    let begun = std::time::Instant::now();
+    while leader() == before {
+        assert!(begun.elapsed() < TAKE_OVER, "no other copy took over");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    second.sign_in(PHONE);
+    // A copy that stops gives up the lead at once.
+    let mut second = second;
+    assert_eq!(second.terminate(), Some(0));
+    assert_eq!(leader(), "");
+    assert_eq!(
+        database.count(
+            "select count(*) from store_copies where is_server = 1 and seen_at > \
+        (extract(epoch from clock_timestamp()) - 2) * 1000"
+        ),
+        0
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_copy_with_another_key_refuses_to_start() {
+    let database = SharedDatabase::create();
+    let _first = database.setup().start();
+    let directory = tempfile::tempdir().unwrap();
+    let mut other = crate::support::Binary::command();
+    other.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+    other.env("YARROW_DATABASE_URL", database.url_at(&database.socket)).env("YARROW_AUTH_SECRET_KEY", "1".repeat(64));
+    let output = other.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn operations_on_files_are_refused() {
+    let database = SharedDatabase::create();
+    let server = database.setup().start();
+    let url = database.url_at(&database.socket);
+    let settings = [("YARROW_DATABASE_URL", url.as_str()), ("YARROW_AUTH_SECRET_KEY", &"0".repeat(64))];
+    let refused = server.command_with(&settings, &["backup", "create"]);
+    assert_eq!(refused.expect(1).problem()["code"], "unsupported_by_database");
+    server.command_with(&settings, &["ledger", "verify"]).expect(0);
+}
+
+/// A proxy in front of the server's socket. Once armed, it cuts the connection of the next commit: it passes the
+/// commit on, or drops it, and no answer returns.
+struct Proxy {
+    directory: TempDir,
+    state: Arc<ProxyState>,
+}
+
+#[derive(Default)]
+struct ProxyState {
+    is_armed: AtomicBool,
+    drops_commit: AtomicBool,
+    cuts: AtomicUsize,
+}
+
+impl Proxy {
+    fn before(socket: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let (state, to) = (Arc::<ProxyState>::default(), socket.join(".s.PGSQL.5432"));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let (server, state) = (UnixStream::connect(&to).unwrap(), Arc::clone(&shared));
+                let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut answers, &mut back);
+                    let _ = back.shutdown(std::net::Shutdown::Both);
+                });
+                std::thread::spawn(move || pass_requests(client, server, &state));
+            }
+        });
+        Self { directory, state }
+    }
+}
+
+/// Passes requests of one connection on until it ends or is cut.
+fn pass_requests(mut client: UnixStream, mut server: UnixStream, state: &ProxyState) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = client.read(&mut buffer) {
+        let request = &buffer[..count];
+        let is_commit = request.windows(7).any(|part| part == b"commit\0");
+        if is_commit && state.is_armed.swap(false, Ordering::SeqCst) {
+            state.cuts.fetch_add(1, Ordering::SeqCst);
+            let _ = client.shutdown(std::net::Shutdown::Both);
+            if !state.drops_commit.load(Ordering::SeqCst) {
+                let _ = server.write_all(request);
+            }
+            let _ = server.shutdown(std::net::Shutdown::Write);
+            return;
+        }
+        if server.write_all(request).is_err() {
+            break;
+        }
+    }
+    let _ = server.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_connection_cut_at_a_commit_tells_the_truth_two_hundred_times() {
+    const CUTS: usize = 200;
+    let database = SharedDatabase::create();
+    let proxy = Proxy::before(&database.socket);
+    let server = database
+        .setup()
+        .with("DATABASE_URL", database.url_at(proxy.directory.path()))
+        .with("COINS_INITIAL", 100_000)
+        .start();
+    let user = server.sign_in(PHONE);
+    let spent = || database.count("select count(*) from ledger_entries where asset = 'coin' and delta < 0");
+    let mut expected = 0;
+    for number in 0..CUTS {
+        // Half of the commits reach the server, and half are lost on the way.
+        let is_dropped = number % 2 == 1;
+        proxy.state.drops_commit.store(is_dropped, Ordering::SeqCst);
+        let before = proxy.state.cuts.load(Ordering::SeqCst);
+        proxy.state.is_armed.store(true, Ordering::SeqCst);
+        let key = format!("cut-{number}");
+        let consume = || server.post("/coin/consume").by(&user).header("idempotency-key", &key).send();
+        let mut response = consume();
+        eventually("the connection is cut", || proxy.state.cuts.load(Ordering::SeqCst) > before);
+        for _ in 0..20 {
+            if response.status == 200 {
+                break;
+            }
+            // Never a claim that nothing happened while it did, or the reverse: the repetition settles it.
+            assert_eq!(response.status, 503, "{}", response.text());
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            response = consume();
+        }
+        assert_eq!(response.status, 200, "{}", response.text());
+        expected += 1;
+        assert_eq!(spent(), expected, "after cut {number}");
+    }
+    assert!(proxy.state.cuts.load(Ordering::SeqCst) >= CUTS);
+    database.assert_ledger_is_sound(&server);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn killed_copies_lose_no_answered_change() {
+    const KILLS: usize = 6;
+    let database = SharedDatabase::create();
+    let survivor = database.setup().with("COINS_INITIAL", 100_000).start();
+    let user = survivor.sign_in(PHONE);
+    let mut answered = 0;
+    for round in 0..KILLS {
+        let copy = database.setup().start();
+        let address = copy.address();
+        let token = user.token.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let consuming = {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let (mut kept, mut number) = (Vec::new(), 0);
+                while !stop.load(Ordering::SeqCst) {
+                    let key = format!("kill-{round}-{number}");
+                    let request = Request::new("POST", &format!("http://{address}/coin/consume"));
+                    let sent = request.token(&token).header("idempotency-key", &key).try_send();
+                    let Ok(response) = sent else { return (kept, Some(key)) };
+                    if response.status == 200 {
+                        kept.push(key);
+                    }
+                    number += 1;
+                }
+                (kept, None)
+            })
+        };
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(copy.kill());
+        stop.store(true, Ordering::SeqCst);
+        let (kept, unanswered) = consuming.join().unwrap();
+        // Each repetition on the other copy is a replay, and the unanswered one takes effect once.
+        for key in kept.iter().chain(&unanswered) {
+            let repeated = survivor.post("/coin/consume").by(&user).header("idempotency-key", key).send().expect(200);
+            if kept.contains(key) {
+                assert_eq!(repeated.header("idempotency-replayed"), Some("true"), "{key} was answered and is lost");
+            }
+            answered += 1;
+        }
+    }
+    assert_eq!(database.count("select count(*) from ledger_entries where asset = 'coin' and delta < 0"), answered);
+    database.assert_ledger_is_sound(&survivor);
+}
