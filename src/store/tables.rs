@@ -12,7 +12,7 @@ impl Read<'_> {
             "select name from sqlite_schema where type = 'table' and name not like 'sqlite!_%' escape '!' order by name"
         } else {
             "select cast(tablename as text) from pg_tables where schemaname = current_schema() \
-             and tablename not like 'store!_%' escape '!' order by 1"
+             and tablename not in ('store_copies', 'store_state') order by 1"
         };
         self.all(sql, (), |row| row.get(0))
     }

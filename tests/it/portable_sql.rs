@@ -295,7 +295,8 @@ fn statements() -> Vec<(String, String)> {
 }
 
 /// Translates the tables and indexes of a schema of SQLite.
-fn translated(schema: &str) -> String {
+/// Returns the statements of the SQLite schema that make tables and indexes, as PostgreSQL understands them.
+pub fn translated(schema: &str) -> String {
     let without_comments: String =
         schema.lines().map(|line| line.split("--").next().unwrap_or_default().to_owned() + "\n").collect();
     let mut translated = String::new();

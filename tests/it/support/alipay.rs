@@ -80,7 +80,7 @@ impl Server {
         let now: i64 = self.database().query_row("select created_at from users", (), |row| row.get(0)).unwrap();
         let order = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, \
                      created_at, expires_at, product_id, product_version, asset, bonus, first_bonus, subject) \
-                     values (?1, ?2, 'alipay', 600, 60, 'created', ?3, ?3 + 1800000, 'coins_60', 0, 'coin', 0, 0, \
+                     values (?1, ?2, 'alipay', 600, 60, 'created', cast(?3 as bigint), cast(?3 as bigint) + 1800000, 'coins_60', 0, 'coin', 0, 0, \
                      '60 coins')";
         self.database().execute(order, (PUBLISHED_ORDER, &user.user_id, now)).unwrap();
     }

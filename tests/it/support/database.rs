@@ -197,7 +197,16 @@ fn rows_of_server(
     use postgres::fallible_iterator::FallibleIterator as _;
     let statement = client.prepare(&sql.replace('?', "$"))?;
     let columns = statement.columns().len();
-    let mut rows = client.query_raw(&statement, values.iter().map(Owned::borrowed))?;
+    // SQLite converts digits by the type of the column.
+    let converted: Vec<_> = values
+        .iter()
+        .zip(statement.params())
+        .map(|(value, kind)| match value {
+            Owned::Text(digits) if *kind == postgres::types::Type::INT8 => Owned::Integer(digits.parse().unwrap()),
+            value => value.clone(),
+        })
+        .collect();
+    let mut rows = client.query_raw(&statement, converted.iter().map(Owned::borrowed))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(Row((0..columns).map(|column| Owned::from(row.get::<_, SqlValue<'_>>(column))).collect()));

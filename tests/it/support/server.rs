@@ -483,7 +483,10 @@ fn template() -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let built = std::fs::metadata(env!("CARGO_BIN_EXE_yarrow")).unwrap().modified().unwrap();
     let built = built.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
-    let engine = if postgresql().is_some() { "postgresql-" } else { "" };
+    // Databases belong to a server, which lives as long as a run of the tests.
+    let engine = postgresql()
+        .map(|server| server.replace(|character: char| !character.is_ascii_alphanumeric(), "-") + "-")
+        .unwrap_or_default();
     let template = parent.join(format!("template-{engine}{built}"));
     if !template.exists() {
         for former in std::fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().path()) {
