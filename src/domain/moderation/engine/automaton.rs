@@ -26,10 +26,18 @@ pub(super) struct Automaton {
     labels: Labels,
     /// The values of the keys, in the order of the states in which they end.
     values: Vec<u32>,
-    /// For each block of states, the number of keys that end in earlier blocks.
-    ends_before: Vec<u32>,
+    /// For each block of states, the number of keys that end in earlier blocks, and those that end in its states.
+    ends: Vec<BlockEnds>,
     /// Number of states at depth zero and one.
     shallow: u32,
+}
+
+/// The ends of keys in a block of states.
+#[derive(Clone, Copy)]
+struct BlockEnds {
+    before: u32,
+    /// A bit for each state of the block, in two halves.
+    states: [u32; 2],
 }
 
 /// The position of a scan. Most symbols continue no key; then only the last symbol matters, and no state.
@@ -232,14 +240,15 @@ impl Automaton {
 
     /// Returns the value of the key that ends in this state.
     fn value_of(&self, state: usize) -> u32 {
-        let block = state / BLOCK;
-        let before = self.nodes[block * BLOCK..state].iter().filter(|node| node.ends_key()).count();
-        self.values[self.ends_before[block] as usize + before]
+        let BlockEnds { before, states: [low, high] } = self.ends[state / BLOCK];
+        let earlier = (u64::from(high) << 32 | u64::from(low)) & ((1 << (state % BLOCK)) - 1);
+        self.values[(before + earlier.count_ones()) as usize]
     }
 
     /// Returns the number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
-        (self.initial.len() + self.values.len() + self.ends_before.len()) * 4
+        (self.initial.len() + self.values.len()) * 4
+            + self.ends.len() * size_of::<BlockEnds>()
             + self.labels.size()
             + self.nodes.len() * size_of::<Node>()
             + self.pairs.size()
@@ -280,13 +289,17 @@ impl Automaton {
 
     fn count_ends(&mut self) {
         let mut before = 0;
-        self.ends_before = self
+        let ends_of = |half: &[Node]| {
+            half.iter().enumerate().fold(0, |ends, (index, node)| ends | u32::from(node.ends_key()) << index)
+        };
+        self.ends = self
             .nodes
             .chunks(BLOCK)
             .map(|block| {
-                let ends = block.iter().filter(|node| node.ends_key()).count() as u32;
-                before += ends;
-                before - ends
+                let (low, high) = block.split_at(block.len().min(BLOCK / 2));
+                let block = BlockEnds { before, states: [ends_of(low), ends_of(high)] };
+                before += block.states.iter().map(|half| half.count_ones()).sum::<u32>();
+                block
             })
             .collect();
     }
@@ -399,7 +412,7 @@ impl Pairs {
 #[inline]
 fn hash_of(first: u32, second: u32) -> u64 {
     let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    product ^ product >> 37
+    product ^ product >> 32
 }
 
 #[inline]
@@ -433,7 +446,7 @@ impl<'keys> Builder<'keys> {
             nodes: vec![Node { first_child: 1, fail: ROOT }],
             labels: Labels::new(last_symbol),
             values: Vec::with_capacity(keys.len()),
-            ends_before: Vec::new(),
+            ends: Vec::new(),
             shallow: 1,
         };
         Self { keys, key_values, automaton, level: vec![KeyRange { first: 0, end: keys.len() as u32 }], depth: 0 }
