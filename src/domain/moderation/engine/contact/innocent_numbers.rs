@@ -49,12 +49,19 @@ pub(super) fn is_arrangement(chain: &[Group]) -> bool {
     (5..=12).contains(&chain.len()) && (1..=chain.len()).all(is_in)
 }
 
-/// Returns true for 146·258·369: rows of three digits, as in tables and squares.
+/// Returns true for 146·258·369 and for 816 357 492: three rows of three digits that are in order or have one sum, as in
+/// tables and squares. An account number seldom has them.
 pub(super) fn are_rows(groups: &[Group]) -> bool {
     let is_row = |(index, group): (usize, &Group)| {
         group.digits.len() == 3 && (index == 0 || matches!(group.gap.as_str(), " " | "·" | "/" | "|"))
     };
-    groups.len() == 3 && groups.iter().enumerate().all(is_row)
+    let is_in_order = |group: &Group| {
+        let [first, second, third] = group.digits[..] else { return false };
+        first < second && second < third || first > second && second > third
+    };
+    let sum = |group: &Group| group.digits.iter().map(|&digit| u32::from(digit)).sum::<u32>();
+    let have_one_sum = || groups.windows(2).all(|pair| sum(&pair[0]) == sum(&pair[1]));
+    groups.len() == 3 && groups.iter().enumerate().all(is_row) && (groups.iter().all(is_in_order) || have_one_sum())
 }
 
 pub(super) fn is_saying(digits: &[u8]) -> bool {
