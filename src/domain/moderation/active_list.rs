@@ -212,7 +212,14 @@ impl CompiledWordList {
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
         let mut found = self.base.check(content_type, text);
         if !self.replaced.is_empty() {
-            found.retain(|found| !self.replaced.contains(&normalise(&found.word)));
+            // A text may have thousands of matches, but of few words.
+            let words: HashSet<&str> = found.iter().map(|found| found.word.as_str()).collect();
+            let replaced: HashSet<String> = words
+                .into_iter()
+                .filter(|word| self.replaced.contains(&normalise(word)))
+                .map(ToOwned::to_owned)
+                .collect();
+            found.retain(|found| !replaced.contains(&found.word));
         }
         let Some(delta) = &self.delta else { return found };
         found.extend(delta.check(content_type, text));

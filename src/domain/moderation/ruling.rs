@@ -1,6 +1,6 @@
 //! The decision on one text, and what is recorded of a rejected one.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use super::{
     engine::{Match, MatchWay, Severity, mask},
@@ -51,12 +51,8 @@ pub struct Ruling {
 impl Ruling {
     /// Returns the ruling for these matches of the word list.
     pub(super) fn from_matches(text: &str, matches: Vec<Match>, actions: MatchActions<'_>) -> Self {
-        let mut found: Vec<String> = Vec::new();
-        for matched in &matches {
-            if !found.contains(&matched.word) {
-                found.push(matched.word.clone());
-            }
-        }
+        let mut known = HashSet::new();
+        let found = matches.iter().map(|found| &found.word).filter(|word| known.insert(*word)).cloned().collect();
         let strictest = matches.iter().map(|found| actions.of(found)).max();
         let weight = |found: &&Match| (actions.of(found), found.severity);
         // The last of equal maxima is the first match.

@@ -47,7 +47,7 @@ pub(super) struct Rules(Vec<Rule>);
 pub(super) struct SplitList<'words> {
     pub(super) words: Cow<'words, [Word]>,
     pub(super) rules: Rules,
-    /// The distinct parts of the rules.
+    /// The distinct parts of the rules, in their normal forms.
     pub(super) parts: Vec<Word>,
 }
 
@@ -63,13 +63,13 @@ impl<'words> SplitList<'words> {
                 others.push(word.clone());
                 continue;
             };
-            for text in &texts {
-                let part = Word { text: text.clone(), by_sound: word.by_sound, ..Word::default() };
-                let known: &mut Word = parts.entry(normalise(text)).or_insert(part);
+            let forms: Vec<String> = texts.iter().map(|text| normalise(text)).collect();
+            for form in &forms {
+                let part = Word { text: form.clone(), by_sound: word.by_sound, ..Word::default() };
+                let known: &mut Word = parts.entry(form.clone()).or_insert(part);
                 known.by_sound |= word.by_sound;
             }
-            let parts = texts.iter().map(|text| normalise(text)).collect();
-            rules.push(Rule { word: word.clone(), parts, relation });
+            rules.push(Rule { word: word.clone(), parts: forms, relation });
         }
         Self { words: Cow::Owned(others), rules: Rules(rules), parts: parts.into_values().collect() }
     }
@@ -84,7 +84,11 @@ impl Rules {
     pub(super) fn check(&self, content_type: ContentType, found: Vec<Match>) -> Vec<Match> {
         let mut places: HashMap<String, Vec<Match>> = HashMap::new();
         for found in found {
-            places.entry(normalise(&found.word)).or_default().push(found);
+            if let Some(others) = places.get_mut(&found.word) {
+                others.push(found);
+            } else {
+                places.insert(found.word.clone(), vec![found]);
+            }
         }
         if places.is_empty() {
             return Vec::new();
@@ -99,6 +103,10 @@ impl Rule {
         let found_of = |part: &String| places.get(part).map_or(&[][..], Vec::as_slice);
         let Some((first, others)) = self.parts.split_first() else { return Vec::new() };
         let mut found: Vec<Match> = Vec::new();
+        let is_complete = others.iter().all(|part| places.contains_key(part));
+        if !is_complete && self.relation != Relation::Without {
+            return found;
+        }
         for one in found_of(first) {
             let near: Vec<Option<&Match>> = others.iter().map(|part| self.nearest(one, found_of(part))).collect();
             match self.relation {
