@@ -409,15 +409,7 @@ fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Re
         "phrase": phrase, "allowed": !remove, "changed": changed, "warning": warning.map(PhraseWarning::name),
     });
     common.output(&json, || {
-        let warning = match warning {
-            Some(PhraseWarning::SwitchesOffWord) => {
-                "\nwarning: this is a listed word; it is no longer found. Remove the word instead, or allow a longer phrase."
-            }
-            Some(PhraseWarning::ContainsNoWord) => {
-                "\nwarning: no listed word is in this phrase, so it allows nothing now."
-            }
-            None => "",
-        };
+        let warning = warning.map(|warning| format!("\nwarning: {}", warning.detail())).unwrap_or_default();
         format!("{phrase} is {}{warning}", if remove { "no longer allowed" } else { "allowed" })
     })
 }

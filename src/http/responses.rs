@@ -27,7 +27,7 @@ pub use super::{
         },
         violations::{
             FrequentViolator, ShownViolation, UserViolations, ViolationCount,
-            review::{ReviewResult, ShownReview},
+            review::{AcquittedViolation, ReviewResult, ShownReview},
         },
         webhooks::{ReplayedWebhooks, TestedWebhook, WebhookDelivery},
     },

@@ -9,11 +9,11 @@ use crate::cli::{
 use yarrow::{
     app::App,
     domain::moderation::{
-        acquittals,
+        acquittals::{self, Acquittal},
         reviews::{self, BulkDecision, MAX_DECISIONS, ReviewDecision, ReviewOutcome, ReviewState},
     },
     error::{Error, Result},
-    http::responses::{ReviewResult, ShownReview, ShownViolation},
+    http::responses::{AcquittedViolation, ReviewResult, ShownReview},
     types::pluralize,
 };
 
@@ -109,7 +109,11 @@ fn decide(common: &Common, app: &App, args: DecideArgs) -> Result<()> {
     let phrase = args.phrase.map(|phrase| phrase.trim().to_owned());
     let by = cli_authority(Some(args.reason));
     let bulk = BulkDecision { ids: args.ids, decision: args.decision, phrase };
-    let outcomes = reviews::decide(&app.core, bulk, by.clone()).wait()?;
+    let has_phrase = bulk.phrase.is_some();
+    let mut outcomes = reviews::decide(&app.core, bulk, by.clone()).wait()?;
+    if has_phrase {
+        outcomes = acquittals::apply_phrase(&app.moderation, outcomes)?;
+    }
     record_audit(app, "violations review decide", None, by)?;
     print(common, &outcomes)
 }
@@ -117,7 +121,10 @@ fn decide(common: &Common, app: &App, args: DecideArgs) -> Result<()> {
 fn print(common: &Common, outcomes: &[ReviewOutcome]) -> Result<()> {
     common.output(&json!({ "items": http_rows::<_, ReviewResult>(outcomes) }), || {
         let rows = outcomes.iter().map(|outcome| row![outcome.id, outcome.name()]);
-        table(["id", "outcome"], rows)
+        let warnings = outcomes.iter().filter_map(|outcome| {
+            outcome.warning.map(|warning| format!("\nwarning: text {}: {}", outcome.id, warning.detail()))
+        });
+        table(["id", "outcome"], rows) + &warnings.collect::<String>()
     })?;
     let faults: Vec<_> = outcomes.iter().filter_map(|outcome| Some((outcome.id, outcome.result.err()?))).collect();
     let Some((_, first)) = faults.first() else { return Ok(()) };
@@ -128,13 +135,16 @@ fn print(common: &Common, outcomes: &[ReviewOutcome]) -> Result<()> {
 
 pub fn acquit(common: &Common, app: &App, args: AcquitArgs) -> Result<()> {
     let by = cli_authority(args.reason);
-    let violation = if args.undo {
-        acquittals::undo(&app.core, args.id).wait()
+    let acquittal = if args.undo {
+        acquittals::undo(&app.core, args.id).wait().map(|violation| Acquittal { violation, warning: None })
     } else {
         acquittals::acquit(&app.moderation, args.id, args.phrase.as_deref().map(str::trim), &by)
     };
-    let violation = violation.map_err(name_missing("Violation", args.id))?;
-    record_audit(app, "violations acquit", Some(violation.user), by)?;
+    let acquittal = acquittal.map_err(name_missing("Violation", args.id))?;
+    record_audit(app, "violations acquit", Some(acquittal.violation.user), by)?;
     let verb = if args.undo { "counts again" } else { "is acquitted" };
-    common.output(&ShownViolation::from(violation.clone()), || format!("violation {} {verb}", violation.id))
+    common.output(&AcquittedViolation::from(acquittal.clone()), || {
+        let warning = acquittal.warning.map(|warning| format!("\nwarning: {}", warning.detail())).unwrap_or_default();
+        format!("violation {} {verb}{warning}", acquittal.violation.id)
+    })
 }

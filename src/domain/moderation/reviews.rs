@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{
     suspension_rules,
     violations::{self, Violation},
+    word_list::PhraseWarning,
     words,
 };
 use crate::{
@@ -134,9 +135,15 @@ pub struct ReviewOutcome {
     pub id: i64,
     /// The new state, or the reason for which nothing changed.
     pub result: Result<ReviewState, ReviewFault>,
+    /// The reason for which an allowed phrase does not acquit the text.
+    pub warning: Option<PhraseWarning>,
 }
 
 impl ReviewOutcome {
+    const fn new(id: i64, result: Result<ReviewState, ReviewFault>) -> Self {
+        Self { id, result, warning: None }
+    }
+
     /// Returns the name of the new state or of the fault.
     pub fn name(&self) -> &'static str {
         self.result.map_or_else(ReviewFault::name, ReviewState::name)
@@ -206,7 +213,7 @@ pub fn count_waiting_in(tx: &Read<'_>, most: u32) -> Result<i64> {
 
 /// Decides about several texts. Each has its own outcome; those that were decided already fail with [`ReviewFault::AlreadyExists`].
 ///
-/// The caller refreshes the active word list if a phrase was allowed.
+/// If a phrase was allowed, the caller applies it with [`super::acquittals::apply_phrase`].
 ///
 /// # Errors
 /// `invalid_parameters` for an invalid phrase, or one with another decision than an acquittal.
@@ -220,7 +227,7 @@ pub fn decide(core: &Core, bulk: BulkDecision, by: Authority) -> Pending<Vec<Rev
         if let Some(phrase) = &bulk.phrase {
             words::allow_in(tx, phrase)?;
         }
-        let decide = |&id: &i64| Ok(ReviewOutcome { id, result: decide_in(tx, &config, id, bulk.decision, &by)? });
+        let decide = |&id: &i64| Ok(ReviewOutcome::new(id, decide_in(tx, &config, id, bulk.decision, &by)?));
         bulk.ids.iter().map(decide).collect()
     })
 }
@@ -238,7 +245,7 @@ fn check_phrase(config: &Config, bulk: &BulkDecision) -> Result<(), Fault> {
 
 /// Undoes decisions that are younger than a day. Cleared nicknames, allowed phrases and suspensions by rule stay.
 pub fn undo(core: &Core, ids: Vec<i64>) -> Pending<Vec<ReviewOutcome>> {
-    core.store.write(move |tx| ids.iter().map(|&id| Ok(ReviewOutcome { id, result: undo_in(tx, id)? })).collect())
+    core.store.write(move |tx| ids.iter().map(|&id| Ok(ReviewOutcome::new(id, undo_in(tx, id)?))).collect())
 }
 
 /// Returns the users of reviews, for the audit.
@@ -307,6 +314,11 @@ fn undo_in(tx: &Write<'_>, id: i64) -> Result<Result<ReviewState, ReviewFault>> 
         [id],
     )?;
     Ok(Ok(ReviewState::Waiting))
+}
+
+/// Returns a review; `None` if there is none.
+pub fn find(core: &Core, id: i64) -> Result<Option<Review>> {
+    core.store.read(|tx| find_in(tx, id))
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Review>> {

@@ -150,6 +150,23 @@ named_enum! {
         SwitchesOffWord = "switches_off_word",
         /// No listed word is in the phrase, as it is only a part of one, or the list has none.
         ContainsNoWord = "contains_no_word",
+        /// The text of the decision has a listed word or a contact outside the phrase, and would be found again.
+        DoesNotAcquit = "does_not_acquit",
+    }
+}
+
+impl PhraseWarning {
+    /// Returns the sentence for operators, after a colon.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::SwitchesOffWord => {
+                "this is a listed word; it is no longer found. Remove the word instead, or allow a longer phrase."
+            }
+            Self::ContainsNoWord => "no listed word is in this phrase, so it allows nothing now.",
+            Self::DoesNotAcquit => {
+                "this phrase does not cover all that was found in the text, which would be found again. Allow the phrase as the text has it."
+            }
+        }
     }
 }
 
@@ -175,7 +192,7 @@ pub fn allow(moderation: &Moderation, phrase: String) -> Result<AllowedPhrase> {
 }
 
 /// Compares a phrase with the list. Nicknames are checked most strictly.
-fn warning_of(moderation: &Moderation, phrase: &str) -> Result<Option<PhraseWarning>> {
+pub(super) fn warning_of(moderation: &Moderation, phrase: &str) -> Result<Option<PhraseWarning>> {
     let list = moderation.word_list.get()?;
     let found = ContentType::ALL.into_iter().flat_map(|content_type| list.check(content_type, phrase));
     let found: Vec<_> = found.chain(contacts(phrase)).collect();

@@ -162,6 +162,32 @@ fn an_acquitted_refusal_no_longer_counts() {
 }
 
 #[test]
+fn an_operator_learns_that_a_phrase_does_not_acquit_its_text() {
+    let server = server();
+    let (user, key) = (server.sign_in(OWN), moderator(&server));
+    for text in ["我们反对赌博", "我们反对赌博，拒绝赌博", "一起赌博吧"] {
+        assert_eq!(check(&server, &user, text).expect(200).json()["allowed"], false);
+    }
+    let acquit = |id: u32, phrase: &str| {
+        let body = json!({ "reason": "a warning", "phrase": phrase });
+        let response = server.post(&format!("/admin/violations/{id}/acquittal")).token(&key).json(&body).send();
+        response.expect(200).json()["warning"].clone()
+    };
+    assert_eq!(acquit(1, "反对赌博"), Value::Null);
+    assert_eq!(acquit(2, "拒绝赌博"), "does_not_acquit", "the phrase leaves the first word");
+    let args = ["violations", "acquit", "3", "--reason", "a joke", "--phrase", "赌博电影"];
+    assert_eq!(server.command(&args).expect(0).json()["warning"], "does_not_acquit");
+    rename(&server, &user, "堵博").expect(200);
+    check(&server, &user, "一起堵博吧").expect(200);
+    let ids: Vec<Value> = queue(&server, &key, "waiting").iter().map(|one| one["id"].clone()).collect();
+    let body = json!({ "ids": ids, "decision": "acquit", "reason": "names", "phrase": "一起堵博" });
+    let decided = decide(&server, &key, &body).expect(200).json();
+    let warnings: Vec<&Value> = decided["items"].as_array().unwrap().iter().map(|one| &one["warning"]).collect();
+    assert_eq!(warnings.first(), Some(&&json!("does_not_acquit")), "{decided}");
+    assert_eq!(warnings.last(), Some(&&Value::Null), "{decided}");
+}
+
+#[test]
 fn one_user_does_not_flood_the_queue() {
     let server = server();
     let user = server.sign_in(OWN);

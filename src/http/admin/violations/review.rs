@@ -8,10 +8,10 @@ use super::ShownViolation;
 use crate::{
     config::LimitsConfig,
     domain::moderation::{
-        acquittals,
+        acquittals::{self, Acquittal},
         engine::{ContentType, MatchWay},
         reviews::{self, BulkDecision, Review, ReviewDecision, ReviewFault, ReviewOutcome, ReviewState},
-        word_list,
+        word_list::PhraseWarning,
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
@@ -151,6 +151,10 @@ pub struct ReviewResult {
     /// undo; `too_late` to undo one.
     #[schema(example = json!(null))]
     error: Option<&'static str>,
+    /// `does_not_acquit` if the allowed phrase does not cover all that was found in the text; absent otherwise.
+    #[schema(example = "does_not_acquit")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
 }
 
 impl From<ReviewOutcome> for ReviewResult {
@@ -159,6 +163,7 @@ impl From<ReviewOutcome> for ReviewResult {
             id: outcome.id.to_string(),
             state: outcome.result.ok().map(ReviewState::name),
             error: outcome.result.err().map(ReviewFault::name),
+            warning: outcome.warning.map(PhraseWarning::name),
         }
     }
 }
@@ -176,9 +181,9 @@ pub async fn decide(context: RequestContext, params: DecideReviewsParams) -> Res
     let phrase = params.phrase.map(|ListedWord(phrase)| phrase);
     let has_phrase = phrase.is_some();
     let bulk = BulkDecision { ids, decision: params.decision, phrase };
-    let outcomes = context.committed(reviews::decide(&context.app.core, bulk, by)).await?;
+    let mut outcomes = context.committed(reviews::decide(&context.app.core, bulk, by)).await?;
     if has_phrase {
-        context.blocking(|app| word_list::refresh(&app.moderation)).await?;
+        outcomes = context.blocking(move |app| acquittals::apply_phrase(&app.moderation, outcomes)).await?;
     }
     Ok(Json(ReviewResults { items: outcomes.into_iter().map(Into::into).collect() }))
 }
@@ -199,13 +204,32 @@ fn name_subject(context: &RequestContext, ids: &[i64]) -> Result<()> {
     Ok(())
 }
 
-pub async fn acquit(context: RequestContext, params: AcquitParams) -> Result<Json<ShownViolation>> {
+/// An acquitted text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcquittedViolation {
+    #[serde(flatten)]
+    violation: ShownViolation,
+    /// `switches_off_word` for a phrase that is a listed word; `contains_no_word` for one without a listed word;
+    /// `does_not_acquit` for one that does not cover all that was found in the text.
+    #[schema(example = json!(null))]
+    warning: Option<&'static str>,
+}
+
+impl From<Acquittal> for AcquittedViolation {
+    fn from(acquittal: Acquittal) -> Self {
+        let warning = acquittal.warning.map(PhraseWarning::name);
+        Self { violation: acquittal.violation.into(), warning }
+    }
+}
+
+pub async fn acquit(context: RequestContext, params: AcquitParams) -> Result<Json<AcquittedViolation>> {
     let (RowNumber(id), Reason(reason)) = (params.id, params.reason);
     let by = context.authority(Some(reason))?;
     let phrase = params.phrase.map(|ListedWord(phrase)| phrase);
     let acquitted =
         context.blocking(move |app| acquittals::acquit(&app.moderation, id, phrase.as_deref(), &by)).await?;
-    context.meta.subject.get_or_init(|| acquitted.user);
+    context.meta.subject.get_or_init(|| acquitted.violation.user);
     Ok(Json(acquitted.into()))
 }
 

@@ -7,13 +7,14 @@ use axum::{body::Body, http::Response};
 use super::{
     bulk::{BulkForm, or_rejected},
     user_list::suspend,
+    words,
 };
 use crate::{
     app::App,
     domain::{
         identity::staff_acts,
         moderation::{
-            acquittals,
+            acquittals::{self, Acquittal},
             engine::ContentType,
             reviews::Review,
             violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
@@ -174,14 +175,17 @@ pub fn fields_of_review(review: Review) -> ViolationRow {
 /// Marks a rejected text as wrongly refused.
 pub async fn acquit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
-    let outcome = try_acquit(&console, id).await;
-    if let Ok(acquitted) = &outcome {
-        console.context.meta.subject.get_or_init(|| acquitted.user);
+    let path = format!("moderation/violations/{id}");
+    match try_acquit(&console, id).await {
+        Ok(acquitted) => {
+            console.context.meta.subject.get_or_init(|| acquitted.violation.user);
+            console.done(&path, console.text(words::allowed_text(acquitted.warning)))
+        }
+        error => console.finish(&path, error),
     }
-    console.finish(&format!("moderation/violations/{id}"), outcome)
 }
 
-async fn try_acquit(console: &ConsoleRequest, id: i64) -> Result<ViolationRecord> {
+async fn try_acquit(console: &ConsoleRequest, id: i64) -> Result<Acquittal> {
     let by = console.context.authority(Some(console.require_reason()?))?;
     let phrase = console.form.find("phrase").map(ToOwned::to_owned);
     console.context.blocking(move |app| acquittals::acquit(&app.moderation, id, phrase.as_deref(), &by)).await

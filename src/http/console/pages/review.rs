@@ -13,8 +13,10 @@ use crate::{
     domain::{
         identity::users,
         moderation::{
+            acquittals,
             reviews::{self, BulkDecision, MAX_DECISIONS, Review, ReviewDecision, ReviewOutcome, ReviewState},
-            violations, word_list,
+            violations,
+            word_list::PhraseWarning,
         },
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
@@ -114,7 +116,7 @@ async fn try_decide(console: &ConsoleRequest) -> Result<Vec<ReviewOutcome>> {
     let bulk = BulkDecision { ids, decision, phrase };
     let outcomes = console.context.committed(reviews::decide(&app.core, bulk, by)).await?;
     if has_phrase {
-        console.context.blocking(|app| word_list::refresh(&app.moderation)).await?;
+        return console.context.blocking(move |app| acquittals::apply_phrase(&app.moderation, outcomes)).await;
     }
     Ok(outcomes)
 }
@@ -139,6 +141,7 @@ fn selected(console: &ConsoleRequest) -> Result<Vec<i64>> {
 
 async fn show_results(console: &ConsoleRequest, outcomes: Vec<ReviewOutcome>) -> Result<Response<Body>> {
     let mut shown = collect(console).await?;
-    shown.results = outcomes.iter().map(|outcome| (outcome.id.to_string(), outcome.name().to_owned())).collect();
+    let name = |outcome: &ReviewOutcome| outcome.warning.map_or_else(|| outcome.name(), PhraseWarning::name);
+    shown.results = outcomes.iter().map(|outcome| (outcome.id.to_string(), name(outcome).to_owned())).collect();
     Ok(page(StatusCode::OK, view::review(&console.view()?, &shown)))
 }

@@ -215,12 +215,7 @@ pub async fn allow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let error = match allowed {
         Err(error) => error,
         Ok(allowed) => {
-            let done = console.text(match allowed.warning {
-                Some(PhraseWarning::SwitchesOffWord) => Text::PhraseIsWord,
-                Some(PhraseWarning::ContainsNoWord) => Text::PhraseWithoutWord,
-                None => Text::ActionDone,
-            });
-            return console.done(PAGE, done);
+            return console.done(PAGE, console.text(allowed_text(allowed.warning)));
         }
     };
     let (status, message) = message_for(&console, error, "phrase")?;
@@ -229,6 +224,16 @@ pub async fn allow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         shown.phrase_error = Some(message);
     })
     .await
+}
+
+/// Returns the message about an allowed phrase.
+pub fn allowed_text(warning: Option<PhraseWarning>) -> Text {
+    match warning {
+        Some(PhraseWarning::SwitchesOffWord) => Text::PhraseIsWord,
+        Some(PhraseWarning::ContainsNoWord) => Text::PhraseWithoutWord,
+        Some(PhraseWarning::DoesNotAcquit) => Text::PhraseAcquitsNot,
+        None => Text::ActionDone,
+    }
 }
 
 pub async fn disallow(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

@@ -599,6 +599,7 @@ texts! {
     Refused: "拒绝", "Refused";
     PhraseIsWord: "已放行。注意：此短语就是词表中的词，该词不再生效；请改为删除该词，或放行更长的短语。", "Allowed. Warning: this is a listed word, which is no longer found. Remove the word instead, or allow a longer phrase.";
     PhraseWithoutWord: "已放行。注意：此短语中没有词表中的词，目前没有作用。", "Allowed. Warning: no listed word is in this phrase, so it allows nothing now.";
+    PhraseAcquitsNot: "已放行。注意：此短语未覆盖该文本中的全部命中，该文本仍会被发现；请按文本原样放行短语。", "Allowed. Warning: the phrase does not cover all that was found in the text, which would be found again. Allow the phrase as the text has it.";
     ToReview: "待复核", "For review";
     Masked: "遮盖", "Masked";
     ImportWords: "导入词表", "Import words";
@@ -929,6 +930,7 @@ codes! {
     "wrongly_refused": "误拒", "wrongly refused";
     "upheld": "认定违规", "upheld";
     "acquitted": "没有问题", "acquitted";
+    "does_not_acquit": "没有问题；但放行短语未覆盖全部命中", "acquitted; the phrase does not cover all that was found";
     "not_found": "未找到", "not found";
     "already_undone": "没有可撤销的决定", "no decision to undo";
     "too_late": "已超过一天，不能撤销", "decided more than a day ago, too late to undo";
@@ -1054,7 +1056,8 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
         | "TRADE_FINISHED" | "sent" | "confirmed" | "acquitted" => Tone::Good,
         "review" | "paid" | "warning" | "warn" | "old" | "behind" | "unverified" | "breaker_probing" | "unknown"
         | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
-        | "wrongly_refused" | "asked" | "not_found" | "already_exists" | "already_undone" | "too_late" => Tone::Notice,
+        | "wrongly_refused" | "asked" | "not_found" | "already_exists" | "already_undone" | "too_late"
+        | "does_not_acquit" => Tone::Notice,
         "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
         | "breaker_open" | "superseded" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => {
             Tone::Bad
