@@ -7,10 +7,43 @@ use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
 use unicode_normalization::UnicodeNormalization;
 use yarrow::domain::moderation::engine::{ContentType, Engine, Word};
 
-use super::{Library, TEXTS, as_f64, seconds};
+use super::{Library, TEXTS, as_f64, corpus::Random, seconds};
 
 /// Above this many words the DFA takes gigabytes.
 const MOST_FOR_DFA: usize = 20_000;
+
+/// Texts that are slow when they are repeated.
+const SLOW_UNITS: &[&str] = &[
+    "贝者博",
+    "贝者",
+    "女干",
+    "木木木",
+    "赌 博",
+    "赌。博",
+    "哈",
+    "c a s i n o ",
+    "cas1no",
+    "dubo",
+    "⒞ⓐ",
+    "赌博",
+    "博赌",
+    "兼职日结",
+    "兼职",
+    "代开发票",
+    "赌博反对",
+    "裸聊加群视频",
+    "赌12博",
+    "赌的博",
+    "赌🆗博",
+    "ㄉㄨˇㄅㄛˊ",
+    "加徽信",
+    "出售大麻烦",
+    "🆗ㄉ合d",
+];
+/// Characters of words and of all disguises, from which texts are generated, and the number of these texts.
+const DISGUISES: &str =
+    "赌博加微信兼职日结贝者女干木森林哈的一1aABx× 。*(@丶のㄉ🆗徽大麻烦枪支票士六合彩du3bo2见人了下";
+const GENERATED: usize = 300;
 
 pub struct Engines<'corpus> {
     pub words: &'corpus [Word],
@@ -108,23 +141,39 @@ impl<'corpus> Engines<'corpus> {
         )
     }
 
-    /// Measures texts that are built to be slow: repeated parts of characters, gaps, repetitions and near misses. The
-    /// time has to grow with the length only.
+    /// Measures texts that are built to be slow: repeated parts of characters, gaps, repetitions, near misses, words that
+    /// match, rules, and generated mixtures of all disguises. The time has to grow with the length only.
     pub fn adversarial(&self) -> String {
-        let extra =
-            ["赌博", "奸", "森林", "哈哈", "casino"].map(|text| Word { text: text.to_owned(), ..Word::default() });
-        let engine = Engine::build(&[self.words, &extra[..]].concat(), &[]);
-        let milliseconds = |unit: &str, bytes: usize| {
-            let text = unit.repeat(bytes / unit.len());
-            let times = (0..5).map(|_| seconds(|| engine.check(ContentType::Question, &text)).1);
+        let listed = ["赌博", "奸", "森林", "哈哈", "casino", "加微信", "六合彩", "大麻", "枪支", "裸聊"];
+        let rules = ["兼职&日结", "赌博~反对", "代开{4}发票", "裸聊&加群&视频"];
+        let extra = listed.into_iter().chain(rules).map(|text| Word {
+            text: text.to_owned(),
+            by_sound: true,
+            ..Word::default()
+        });
+        let words: Vec<Word> = self.words.iter().cloned().chain(extra).collect();
+        let engine = Engine::build(&words, &["反对赌博".to_owned(), "大麻烦".to_owned()]);
+        let milliseconds = |text: &str| {
+            let times = (0..5).map(|_| seconds(|| engine.check(ContentType::Question, text)).1);
             times.fold(f64::INFINITY, f64::min) * 1e3
         };
         let mut table = "| text, repeated | 8 KiB: ms | 32 KiB: ms | growth |\n|---|---|---|---|\n".to_owned();
-        for unit in
-            ["贝者博", "贝者", "女干", "木木木", "赌 博", "赌。博", "哈", "c a s i n o ", "cas1no", "dubo", "⒞ⓐ"]
-        {
-            let (short, long) = (milliseconds(unit, 8 << 10), milliseconds(unit, 32 << 10));
+        for unit in SLOW_UNITS {
+            let (short, long) = (milliseconds(&repeated(unit, 8 << 10)), milliseconds(&repeated(unit, 32 << 10)));
             writeln!(table, "| {unit} | {short:.2} | {long:.2} | {:.1}× |", long / short).unwrap();
+        }
+        let mut random = Random(0x2545_F491_4F6C_DD1D);
+        let mut generated: Vec<(f64, String)> = (0..GENERATED)
+            .map(|index| {
+                let letters: Vec<char> = DISGUISES.chars().collect();
+                let length = if index % 2 == 0 { 2 + random.below(6) } else { 10_000 };
+                let unit: String = (0..length).map(|_| *random.pick(&letters)).collect();
+                (milliseconds(&repeated(&unit, 32 << 10)), unit.chars().take(12).collect())
+            })
+            .collect();
+        generated.sort_by(|left, right| right.0.total_cmp(&left.0));
+        for (long, unit) in generated.iter().take(5) {
+            writeln!(table, "| generated: {unit}… | | {long:.2} | |").unwrap();
         }
         table
     }
@@ -156,4 +205,10 @@ impl<'corpus> Engines<'corpus> {
 /// The folding that callers of such libraries usually do first.
 fn folded(text: &str) -> String {
     text.nfkc().flat_map(char::to_lowercase).collect()
+}
+
+/// Returns a text of about this many bytes that repeats the unit.
+fn repeated(unit: &str, bytes: usize) -> String {
+    let text: String = unit.chars().cycle().take(bytes).collect();
+    text[..text.floor_char_boundary(bytes)].to_owned()
 }
