@@ -1,9 +1,10 @@
 //! The vocabulary of this app and the texts of its classics. No word is found in them by sound, parts or fillers.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{ops::Range, sync::LazyLock};
 
 use super::{
     candidate::{Candidate, FoldedText},
+    fixed_map::FixedMap,
     folding::folded_letter,
     letters::Letter,
     lexicon::Lexicon,
@@ -31,7 +32,7 @@ const QUOTATION_LENGTH: usize = 4;
 pub(super) struct AppVocabulary {
     terms: Lexicon,
     matcher: Matcher,
-    quotations: HashSet<[char; QUOTATION_LENGTH]>,
+    quotations: FixedMap<[char; QUOTATION_LENGTH], ()>,
 }
 
 /// Returns true if this normal form is a term of divination.
@@ -49,42 +50,45 @@ impl AppVocabulary {
     fn compiled() -> Self {
         let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true, ..Word::default() };
         let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
-        let mut quotations: HashSet<[char; QUOTATION_LENGTH]> = HashSet::new();
+        let mut quotations: FixedMap<[char; QUOTATION_LENGTH], ()> = FixedMap::default();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
             let is_han = |letter: &char| *letter >= '\u{3400}';
             let letters: Vec<char> = field.chars().filter_map(folded_letter).filter(is_han).collect();
-            quotations
-                .extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
+            quotations.extend(
+                letters.windows(QUOTATION_LENGTH).map(|window| (std::array::from_fn(|index| window[index]), ())),
+            );
         }
         Self { matcher: Matcher::build(Equivalence::Plain, &terms), terms, quotations }
     }
 
-    /// Returns the places of the terms in a text: those that prove a match innocent, and those that raise doubts.
-    /// Romanised terms of two characters, such as `ziwei`, may also be another word.
-    pub(super) fn terms_in(&self, page: &FoldedText<'_>) -> (SpanCover, SpanCover) {
-        let runs = self.matcher.runs(page.letters);
-        let page = FoldedText { runs: &runs, leet: false, sound: false, ..*page };
+    /// Returns the places of the terms in parts of a text: those that prove a match innocent, and those that raise doubts.
+    /// Romanised terms of two characters, such as `ziwei`, may also be another word. The parts are ranges of letters.
+    pub(super) fn terms_in(&self, page: &FoldedText<'_>, parts: Vec<Range<usize>>) -> (SpanCover, SpanCover) {
         let (mut certain, mut doubtful) = (Vec::new(), Vec::new());
-        self.matcher.candidates(&runs, |last_run, term| {
-            let candidate = Candidate { page: &page, pattern: self.terms.pattern(term), last_run };
-            let spans = if self.terms.text(term).chars().count() == 2 && candidate.pattern.way == Some(MatchWay::Sound)
-            {
-                &mut doubtful
-            } else {
-                &mut certain
-            };
-            spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
-        });
+        for part in parts {
+            let letters = &page.letters[part];
+            let runs = self.matcher.runs(letters);
+            let page = FoldedText { letters, runs: &runs, leet: false, sound: false, ..*page };
+            self.matcher.candidates(&runs, |last_run, term| {
+                let candidate = Candidate { page: &page, pattern: self.terms.pattern(term), last_run };
+                let is_short = self.terms.text(term).chars().count() == 2;
+                let is_doubtful = is_short && candidate.pattern.way == Some(MatchWay::Sound);
+                let spans = if is_doubtful { &mut doubtful } else { &mut certain };
+                spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+            });
+        }
         (SpanCover::new(certain), SpanCover::new(doubtful))
     }
 
     /// Returns true if these letters of a text are part of a quotation of the classics.
-    pub(super) fn is_quoted(&self, letters: &[Letter], first: usize, last: usize) -> bool {
+    pub(super) fn is_quoted(&self, letters: &[Letter], part: Range<usize>) -> bool {
+        let Some(last) = part.end.checked_sub(1) else { return false };
+        let first = part.start;
         let is_quotation = |start: usize| {
             let window =
                 letters.get(start..start + QUOTATION_LENGTH).map(|letters| letters.iter().map(|letter| letter.value));
             window.is_some_and(|mut window| {
-                self.quotations.contains(&std::array::from_fn(|_| window.next().unwrap_or_default()))
+                self.quotations.contains_key(&std::array::from_fn(|_| window.next().unwrap_or_default()))
             })
         };
         let length = last + 1 - first;

@@ -111,6 +111,9 @@ pub(super) fn romanised(text: &str) -> Option<String> {
 
 /// Returns the romanised syllable at the start of a text, and its bytes in the text.
 fn syllable(text: &str) -> Option<(String, usize)> {
+    if !text.starts_with(|letter| LETTERS.contains(&letter)) {
+        return None;
+    }
     let mut letters = text.chars().peekable();
     let initial = letters.next_if(|letter| INITIALS.iter().any(|(initial, _)| initial == letter));
     let medial = letters.next_if(|letter| MEDIALS.iter().any(|(medial, _)| medial == letter));

@@ -2,6 +2,8 @@
 //!
 //! Repeated letters are aligned with one letter of the word, except that those at its edges end at the first gap.
 
+use std::ops::Range;
+
 use super::{
     confusables::leet_class,
     folding::{LetterClass, class_of},
@@ -38,6 +40,38 @@ pub(super) struct FoldedText<'text> {
 }
 
 impl<'text> FoldedText<'text> {
+    /// Returns the range of the letters in a span of the text.
+    pub(super) fn letters_of(&self, span: &ByteSpan) -> Range<usize> {
+        let first = self.letters.partition_point(|letter| (letter.end as usize) <= span.start);
+        first..self.letters.partition_point(|letter| (letter.start as usize) < span.end)
+    }
+
+    /// Returns the letters in these spans and up to `reach` letters around each, as ranges in order and apart.
+    pub(super) fn parts_around<'span>(
+        &self,
+        spans: impl Iterator<Item = &'span ByteSpan>,
+        reach: usize,
+    ) -> Vec<Range<usize>> {
+        let count = self.letters.len();
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for span in spans {
+            if parts.len() * reach >= count {
+                return vec![Range { start: 0, end: count }];
+            }
+            let Range { start, end } = self.letters_of(span);
+            parts.push(start.saturating_sub(reach)..(end + reach).min(count));
+        }
+        parts.sort_unstable_by_key(|part| part.start);
+        parts.dedup_by(|next, part| {
+            let overlaps = next.start <= part.end;
+            if overlaps {
+                part.end = part.end.max(next.end);
+            }
+            overlaps
+        });
+        parts
+    }
+
     /// Returns a text that is compared by its letters as written.
     pub(super) fn plain(text: &'text str, letters: &'text [Letter]) -> Self {
         Self { text, letters, runs: &[], leet: false, sound: false, content_type: ContentType::Question }

@@ -2,7 +2,7 @@
 
 use super::{
     candidate::{Alignment, Candidate, Context, DOUBLING_LENGTH, is_spaced},
-    dictionary::dictionary,
+    dictionary::{WordCut, dictionary},
     folding::{LetterClass, class_of},
     letters::Letter,
     spellings::numeral,
@@ -11,6 +11,9 @@ use super::{
 
 /// Maximum visible separators in one gap of a word outside nicknames.
 const MAX_GAP: u8 = 6;
+
+/// Words before a thing that is offered or wanted.
+const TRADE: &[&str] = &["卖", "买", "购", "售", "贩", "批发", "供应", "求购", "转让", "出手"];
 
 impl Candidate<'_> {
     pub(super) fn has_allowed_spaced_gaps(&self, alignment: &Alignment) -> bool {
@@ -149,9 +152,14 @@ impl Candidate<'_> {
         is_whole && dictionary().contains(&letters.iter().map(|letter| letter.value).collect::<Vec<_>>())
     }
 
-    /// Returns true if a match without gaps only arises where two other words are adjacent.
-    pub(super) fn is_innocent_in_context(&self, alignment: &Alignment) -> bool {
-        self.context(alignment).is_some_and(|context| dictionary().cuts(&context.letters, context.first, context.last))
+    /// Returns how the words around a match without gaps cut it. A word of trade before it raises doubts about words
+    /// that cut it: 出售大麻烦.
+    pub(super) fn cut(&self, alignment: &Alignment) -> WordCut {
+        let Some(Context { letters, first, last }) = self.context(alignment) else { return WordCut::None };
+        match dictionary().cut(&letters, first, last) {
+            WordCut::Certain if is_traded(&letters[..first]) => WordCut::Doubtful,
+            cut => cut,
+        }
     }
 
     /// Returns the letters around a match of Han characters without gaps.
@@ -186,4 +194,9 @@ impl Candidate<'_> {
         let mut junctions = alignment.groups.iter().skip(1).map(|group| group.first).filter(|&index| concerns(index));
         junctions.all(|index| self.letter(index).gap.is_open())
     }
+}
+
+/// Returns true if a text before a word ends with a word of trade.
+fn is_traded(before: &[char]) -> bool {
+    TRADE.iter().any(|word| before.iter().rev().copied().take(word.chars().count()).eq(word.chars().rev()))
 }

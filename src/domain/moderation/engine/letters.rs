@@ -24,6 +24,9 @@ impl Letter {
     pub(super) fn is_styled(&self, text: &str) -> bool {
         let mut written = text[self.start as usize..self.end as usize].chars();
         let Some(character) = written.next() else { return false };
+        if character == self.value {
+            return written.next().is_some();
+        }
         let plain = match character {
             '\u{FF01}'..='\u{FF5E}' => char::from_u32(character as u32 - 0xFEE0).unwrap_or(character),
             _ => character,

@@ -92,6 +92,11 @@ impl Lexicon {
         self.records.len() + self.spellings.len()
     }
 
+    /// Returns the number of letters of the longest listed word.
+    pub(super) fn longest(&self) -> usize {
+        self.records.iter().map(|record| record.letter_count as usize).max().unwrap_or(0)
+    }
+
     pub(super) fn pattern(&self, id: usize) -> Pattern<'_> {
         let record = self.record(id);
         let first = record.first_letter as usize;

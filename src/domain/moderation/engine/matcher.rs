@@ -10,10 +10,11 @@ use super::{
     letters::{Letter, Run, runs},
     lexicon::Lexicon,
     readings::OtherReadings,
+    similar_characters::similar_characters,
     split_characters::split_characters,
     symbols::{
-        ALONE, EMOJI_LETTER, Equivalence, FILLER, FIRST_SYMBOL, LATIN, LEET, PARTICLE, RESPELLED, SECOND_PART, SEVERAL,
-        SYMBOL, UNKNOWN, UNREPEATED, UNSEEN, alphabet, mark_lone_symbols, symbol_table,
+        ALONE, EMOJI_LETTER, Equivalence, FILLER, FIRST_SYMBOL, LATIN, LEET, LOOKALIKE, PARTICLE, RESPELLED,
+        SECOND_PART, SEVERAL, SKIPPED, SYMBOL, UNKNOWN, UNREPEATED, UNSEEN, alphabet, mark_lone_symbols, symbol_table,
     },
 };
 
@@ -120,6 +121,8 @@ impl Matcher {
         let (mut cursor, mut before) = (ScanPosition::BEGUN, ScanPosition::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
         let mut recombined = Recombined::default();
+        // The position before a filler of two letters.
+        let mut before_pair = ScanPosition::BEGUN;
         // Not zero while there is a second position.
         let mut is_recombined = 0;
         for (place, character) in text.char_indices() {
@@ -131,7 +134,12 @@ impl Matcher {
                     // Too rare to be followed; a word is presumed.
                     scan.may_be_split |= recombined.other.is_some();
                 }
-                previous_entry &= if entry & UNSEEN == 0 { 0 } else { u32::MAX };
+                // Symbols and spaces may separate a filler from the letter after it.
+                previous_entry &= match entry & (UNSEEN | FILLER) {
+                    0 => 0,
+                    FILLER => FILLER | LATIN | LEET,
+                    _ => u32::MAX,
+                };
                 continue;
             }
             let start = cursor;
@@ -143,18 +151,26 @@ impl Matcher {
             // One test for all that is rare.
             let joined = (previous_entry << 1) & entry & SECOND_PART | is_recombined;
             let filler = previous_entry & (FILLER | PARTICLE);
-            if joined | filler != 0 {
+            if joined | filler | entry & LOOKALIKE != 0 {
                 if joined != 0 {
                     let letters = (previous, character);
                     let pair = LetterPair { before, cursor, letters, entries: (previous_entry, entry) };
                     scan.may_be_split |= self.follow_parts(&pair, &mut recombined);
                     is_recombined = u32::from(recombined.other.is_some() || recombined.had_alternative);
                 }
-                // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
-                let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && previous_entry & LEET == 0;
-                if filler != 0 && entry & SYMBOL != UNKNOWN && before.last() != UNKNOWN && !is_inside_word {
-                    self.follow_filler(before, previous_entry, &text[place..], &mut scan.others);
+                if entry & LOOKALIKE != 0 && !scan.others.lookalikes {
+                    scan.others.lookalikes = self.may_resemble(start, character, &text[place + character.len_utf8()..]);
                 }
+                if filler != 0 && entry & SYMBOL != UNKNOWN {
+                    // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
+                    let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && previous_entry & LEET == 0;
+                    if !is_inside_word {
+                        for position in [before, before_pair] {
+                            self.follow_filler(position, previous_entry, &text[place..], &mut scan.others);
+                        }
+                    }
+                }
+                before_pair = if entry & previous_entry & FILLER != 0 { before } else { ScanPosition::BEGUN };
             }
             (before, previous, previous_entry) = (start, character, entry);
         }
@@ -164,9 +180,12 @@ impl Matcher {
         scan
     }
 
-    /// Looks for words that continue behind a filler, the previous letter, from the position before it.
+    /// Looks for words that continue behind a filler, the previous letter, from a position before it.
     #[inline(never)]
     fn follow_filler(&self, before: ScanPosition, filler: u32, rest: &str, others: &mut OtherReadings) {
+        if before.last() == UNKNOWN {
+            return;
+        }
         let is_particle = filler & PARTICLE != 0;
         let is_known = if is_particle { others.particles } else { others.fillers };
         if !is_known && self.may_end_in(before, rest) {
@@ -180,7 +199,7 @@ impl Matcher {
     fn may_end_in(&self, mut position: ScanPosition, rest: &str) -> bool {
         for (index, character) in rest.chars().enumerate().take(MAX_LOOKAHEAD) {
             let entry = self.symbols.get(character);
-            if entry & UNSEEN != 0 {
+            if entry & SYMBOL == SKIPPED {
                 continue;
             }
             // A repetition changes no state, and another filler leads to more positions than one.
@@ -200,6 +219,16 @@ impl Matcher {
             }
         }
         true
+    }
+
+    /// Returns true if a word may be in the text with a similar letter in place of this character.
+    #[inline(never)]
+    fn may_resemble(&self, before: ScanPosition, character: char, rest: &str) -> bool {
+        let similar = similar_characters().letter_of(character).map(|letter| self.symbols.get(letter));
+        similar.filter(|entry| entry & SYMBOL >= FIRST_SYMBOL).is_some_and(|entry| {
+            let (position, found) = self.advanced(before, entry);
+            found || !rest.is_empty() && self.may_end_in(position, rest)
+        })
     }
 
     /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts can
@@ -255,10 +284,12 @@ impl Matcher {
         runs: &[Run],
         mut propose: impl FnMut(usize, usize),
     ) {
-        let mut done = None;
+        let (mut done, mut first, mut run) = (None, 0, 0);
+        // Ends, letters and runs are in the order of the text.
         for end in ends {
-            let letter = letters.partition_point(|letter| letter.start < end.character) + end.letter as usize;
-            let run = runs.partition_point(|run| run.last < letter);
+            first += letters[first..].iter().take_while(|letter| letter.start < end.character).count();
+            let letter = first + end.letter as usize;
+            run += runs[run..].iter().take_while(|run| run.last < letter).count();
             // All letters of a run end the same words.
             if done.replace(run) != Some(run) {
                 self.words_of(end.state).for_each(|word| propose(run, word));

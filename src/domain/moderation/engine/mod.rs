@@ -13,6 +13,7 @@
 
 mod types;
 mod code_point_table;
+mod fixed_map;
 mod confusables;
 mod folding;
 mod contact;
@@ -20,6 +21,7 @@ mod dictionary;
 mod bopomofo;
 mod emoji_letters;
 mod readings;
+mod similar_characters;
 mod letters;
 mod split_characters;
 mod pattern;

@@ -3,8 +3,13 @@
 use proptest::{prelude::*, sample::select};
 
 use super::{
-    ContentType, Engine, Match, MatchWay, Word, candidate::VISITS, confusables::leet_class, folding::folding, letters,
-    mask, normalise, readings::OtherReadings, search::Suspects,
+    ContentType, Engine, Match, MatchWay, Word,
+    candidate::VISITS,
+    confusables::leet_class,
+    folding::folding,
+    letters, mask, normalise,
+    readings::OtherReadings,
+    search::{Suspects, Views},
 };
 use crate::clock::thread_cpu_time;
 
@@ -226,16 +231,16 @@ proptest! {
 
 /// Returns the verdict without the quick scan: every position of every reading is verified.
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Vec<Match> {
-    engine.check_readings(text, |text, by_sound| {
+    engine.check_readings(text, |text, views| {
         let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
-        let by_sound = by_sound && content_type != ContentType::Answer;
+        let by_sound = views == Views::All && content_type != ContentType::Answer;
         let suspects = Suspects {
             plain: engine.plain.ends(&letters),
-            leet: engine.leet.ends(&with_signs),
+            leet: if views == Views::Plain { Vec::new() } else { engine.leet.ends(&with_signs) },
             sound: if by_sound { engine.sound.ends(&letters) } else { Vec::new() },
-            is_split: true,
+            is_split: views != Views::Plain,
         };
-        let others = OtherReadings { emoji: true, spelled: true, fillers: true, particles: true };
+        let others = OtherReadings { emoji: true, spelled: true, fillers: true, particles: true, lookalikes: true };
         (engine.confirmed(content_type, text, &suspects), others)
     })
 }

@@ -1,14 +1,16 @@
 //! Second readings of a text: other spellings with the same length in bytes, so that positions in them are positions in
 //! the text.
 //!
-//! An emoji with a letter may only separate letters, a cross may stand for an x, and bopomofo for its romanisation. A
-//! digit, a Latin letter, a stroke or a kana between two Han characters may be a filler.
+//! An emoji with a letter may only separate letters, a cross may stand for an x, and bopomofo for its romanisation. One or
+//! two digits or Latin letters, also in brackets, a stroke or a kana between two Han characters may be fillers.
 
 use super::{
     bopomofo,
+    candidate::ByteSpan,
     dictionary::dictionary,
     emoji_letters,
-    folding::{Fold, LetterClass, class_of, folded_letter, folding},
+    folding::{Fold, LetterClass, class_of, folding},
+    spellings::UNITS,
 };
 
 /// Strokes and kana that fill gaps between Han characters.
@@ -18,6 +20,9 @@ const KANA: std::ops::RangeInclusive<char> = '\u{3041}'..='\u{30FF}';
 const AFTER_ONE: &str = "试下看次点起种般样些直番遍回趟阵句声步个";
 /// Particles that fill gaps between Han characters, and are words in most texts.
 const PARTICLES: &str = "个的了下着过吧呢啊吗嘛哦呀把";
+/// Maximum letters of a filler, and of its letters with the symbols around them.
+const MAX_FILLER: usize = 2;
+const MAX_ENCLOSED: usize = 6;
 /// Crosses of two and of three bytes, which resemble an x.
 const CROSSES: &str = "×✕✖✗✘❌❎╳⨯⨉☓";
 
@@ -38,13 +43,44 @@ pub(super) struct OtherReadings {
     pub(super) spelled: bool,
     pub(super) fillers: bool,
     pub(super) particles: bool,
+    pub(super) lookalikes: bool,
 }
 
 /// A second reading of a text.
 pub(super) struct Reading {
     pub(super) text: String,
-    /// Byte offsets of the characters that were replaced, in ascending order.
-    pub(super) replaced: Vec<usize>,
+    /// The characters that were replaced, in the order of the text.
+    pub(super) replaced: Vec<Replaced>,
+}
+
+/// A character of a text that another reading replaces.
+#[derive(Clone, Copy)]
+pub(super) struct Replaced {
+    /// The byte offset.
+    pub(super) place: usize,
+    /// True if the text more probably means the character itself.
+    pub(super) is_doubtful: bool,
+}
+
+impl Reading {
+    /// Returns the replaced characters of a span of the text.
+    pub(super) fn replaced_in(&self, span: &ByteSpan) -> &[Replaced] {
+        let first = self.replaced.partition_point(|replaced| replaced.place < span.start);
+        let length = self.replaced[first..].partition_point(|replaced| replaced.place < span.end);
+        &self.replaced[first..first + length]
+    }
+}
+
+/// A visible character of a text.
+struct Piece {
+    place: usize,
+    /// In bytes.
+    length: usize,
+    /// The letter to which it folds.
+    letter: Option<char>,
+    may_be_filler: bool,
+    /// True for a symbol that may enclose a filler.
+    is_symbol: bool,
 }
 
 /// Returns the characters other than Latin letters and digits that may be fillers, with their kinds.
@@ -85,30 +121,104 @@ pub(super) fn spelled(text: &str) -> Option<String> {
     (romanised.is_some() || has_crosses).then_some(result)
 }
 
-/// Returns the text with fillers as separators; `None` if it has none. Particles count as fillers only with
-/// `particles`.
-pub(super) fn without_fillers(text: &str, particles: bool) -> Option<Reading> {
-    let mut reading = Reading { text: String::with_capacity(text.len()), replaced: Vec::new() };
-    let letters: Vec<(usize, char, Option<char>)> =
-        text.char_indices().map(|(place, character)| (place, character, folded_letter(character))).collect();
-    for (index, &(place, character, letter)) in letters.iter().enumerate() {
-        let neighbour = |index: Option<usize>| index.and_then(|index| letters.get(index)).and_then(|letter| letter.2);
+/// The characters of a text, and those that may be fillers.
+pub(super) struct Fillers<'text> {
+    text: &'text str,
+    pieces: Vec<Piece>,
+    enclosed: Vec<Replaced>,
+}
+
+impl<'text> Fillers<'text> {
+    pub(super) fn read(text: &'text str) -> Self {
+        let mut pieces = Vec::with_capacity(text.len() / 2);
+        pieces.extend(pieces_of(text));
+        Self { enclosed: enclosed_fillers(&pieces), text, pieces }
+    }
+
+    /// Returns the text with fillers as separators; `None` if it has none. Particles count as fillers only with
+    /// `particles`.
+    pub(super) fn skipped(&self, particles: bool) -> Option<Reading> {
+        let mut reading = Reading { text: String::with_capacity(self.text.len()), replaced: Vec::new() };
+        let mut enclosed = self.enclosed.iter().peekable();
+        let mut end = 0;
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let Some(letter) = piece.letter.filter(|_| piece.may_be_filler) else { continue };
+            let place = piece.place;
+            let replaced = match enclosed.next_if(|replaced| replaced.place == place) {
+                Some(enclosed) => *enclosed,
+                None if self.is_filler(index, letter, particles) => Replaced { place, is_doubtful: false },
+                None => continue,
+            };
+            reading.text.push_str(&self.text[end..place]);
+            reading.text.push(emoji_letters::separator(piece.length));
+            reading.replaced.push(replaced);
+            end = place + piece.length;
+        }
+        reading.text.push_str(&self.text[end..]);
+        (!reading.replaced.is_empty()).then_some(reading)
+    }
+
+    /// Returns true if the letter with this index may be a filler.
+    fn is_filler(&self, index: usize, letter: char, particles: bool) -> bool {
+        let neighbour = |index: Option<usize>| index.and_then(|index| self.pieces.get(index)?.letter);
         let (before, after) = (neighbour(index.checked_sub(1)), neighbour(Some(index + 1)));
         let is_stroke = |index: Option<usize>| neighbour(index).is_some_and(|letter| STROKES.contains(letter));
         // 一 begins many words and phrases, such as 测一试, but not if the next gap has a stroke too.
-        let is_word = letter == Some('一')
+        let is_word = letter == '一'
             && after.is_some_and(|after| AFTER_ONE.contains(after) || dictionary().contains(&['一', after]))
             && !is_stroke(index.checked_sub(2))
             && !is_stroke(Some(index + 2));
-        let is_filler = !is_word && letter.is_some_and(|letter| is_filler(letter, before, after, particles));
-        if is_filler {
-            reading.text.push(emoji_letters::separator(character.len_utf8()));
-            reading.replaced.push(place);
-        } else {
-            reading.text.push(character);
+        !is_word && is_filler(letter, before, after, particles)
+    }
+}
+
+/// Returns the text with fillers as separators.
+#[cfg(test)]
+fn without_fillers(text: &str, particles: bool) -> Option<Reading> {
+    Fillers::read(text).skipped(particles)
+}
+
+/// Returns the visible characters of a text.
+fn pieces_of(text: &str) -> impl Iterator<Item = Piece> {
+    text.char_indices().filter_map(|(place, character)| {
+        let fold = folding().fold(character);
+        let letter = match fold {
+            Fold::Letter(letter) => Some(letter),
+            Fold::Mark | Fold::Invisible => return None,
+            _ => None,
+        };
+        Some(Piece {
+            place,
+            length: character.len_utf8(),
+            letter,
+            may_be_filler: letter.is_some_and(|letter| {
+                letter.is_ascii() || KANA.contains(&letter) || STROKES.contains(letter) || PARTICLES.contains(letter)
+            }),
+            is_symbol: fold == Fold::Separator && !character.is_whitespace(),
+        })
+    })
+}
+
+/// Returns the fillers of one or two digits or Latin letters between Han characters, with any symbols around them: 赌12博
+/// and 赌(1)博. A single letter without symbols is left to [`is_filler`].
+fn enclosed_fillers(pieces: &[Piece]) -> Vec<Replaced> {
+    let mut found = Vec::new();
+    let is_han = |piece: &Piece| piece.letter.is_some_and(|letter| class_of(letter) == LetterClass::Ideographic);
+    let is_filler =
+        |piece: &Piece| piece.letter.is_some_and(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase());
+    for (index, before) in pieces.iter().enumerate().filter(|(_, piece)| is_han(piece)) {
+        let rest = &pieces[index + 1..];
+        let length = rest.iter().take(MAX_ENCLOSED).take_while(|piece| is_filler(piece) || piece.is_symbol).count();
+        let Some(after) = rest.get(length).filter(|piece| is_han(piece)) else { continue };
+        let letters: Vec<&Piece> = rest[..length].iter().filter(|piece| is_filler(piece)).collect();
+        // Two letters may be a count, such as 第12回, or a name, such as 加QQ群.
+        let is_pair = letters.len() > 1;
+        let is_counted = || before.letter == Some('第') || after.letter.is_some_and(|letter| UNITS.contains(letter));
+        if (1..=MAX_FILLER).contains(&letters.len()) && length > 1 && !(is_pair && is_counted()) {
+            found.extend(letters.into_iter().map(|piece| Replaced { place: piece.place, is_doubtful: is_pair }));
         }
     }
-    (!reading.replaced.is_empty()).then_some(reading)
+    found
 }
 
 /// Returns true if a letter between these may be a filler, or is the tone of the syllable before it.
@@ -136,7 +246,12 @@ mod tests {
             ("加1微a信", Some("加_微_信")),
             ("加丶微の信", Some("加☆微☆信")),
             ("du3bo2", Some("du_bo_")),
-            ("加12微", None),
+            ("加12微", Some("加__微")),
+            ("加123微", None),
+            ("加(1)微", Some("加(_)微")),
+            ("加(1)2]微", Some("加(_)_]微")),
+            ("加\u{200b}1\u{301}微", Some("加\u{200b}_\u{301}微")),
+            ("加，1微", None),
             ("加 1 微", None),
             ("加的微", None),
         ] {

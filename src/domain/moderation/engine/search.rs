@@ -11,14 +11,18 @@ use super::{
     letters::{self, Letter},
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
-    readings::{self, OtherReadings, Reading},
+    readings::{self, Fillers, OtherReadings, Reading},
     rules::{Rules, SplitList},
+    similar_characters,
     span_cover::SpanCover,
-    split_characters,
+    split_characters::{PartPairs, split_characters},
     symbols::Equivalence,
     types::{ContentType, Match, MatchWay, Word},
     verifier::Confirmed,
 };
+
+/// Letters around a match that are searched for terms of this app. Terms are shorter, even romanised.
+const TERM_REACH: usize = 32;
 
 /// A compiled list of words. Immutable and shareable.
 pub struct Engine {
@@ -28,6 +32,8 @@ pub struct Engine {
     pub(super) leet: Matcher,
     pub(super) sound: Matcher,
     allowed_matcher: Matcher,
+    /// Letters of the longest allowed phrase.
+    longest_phrase: usize,
     /// The rules of the list, and an engine for their parts.
     rules: Option<(Rules, Box<Self>)>,
 }
@@ -45,6 +51,7 @@ impl Engine {
             leet: Matcher::build(Equivalence::Leet, &words),
             sound: Matcher::build(Equivalence::Sound, &words),
             allowed_matcher: Matcher::build(Equivalence::Plain, &allowed),
+            longest_phrase: allowed.longest(),
             words,
             allowed,
             rules,
@@ -65,7 +72,7 @@ impl Engine {
 
     /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
-        let mut found = self.check_readings(text, |text, by_sound| self.find_suspects(content_type, text, by_sound));
+        let mut found = self.check_readings(text, |text, views| self.find_suspects(content_type, text, views));
         if let Some((rules, parts)) = &self.rules {
             found.extend(rules.check(content_type, parts.check(content_type, text)));
             let place = |found: &Match| (found.start, Reverse(found.end));
@@ -80,42 +87,49 @@ impl Engine {
     pub(super) fn check_readings(
         &self,
         text: &str,
-        find: impl Fn(&str, bool) -> (Vec<Hit>, OtherReadings),
+        find: impl Fn(&str, Views) -> (Vec<Hit>, OtherReadings),
     ) -> Vec<Match> {
-        let (mut found, others) = find(text, true);
+        let (mut found, others) = find(text, Views::All);
+        let in_text = found.len();
         if others.emoji
             && let Some(other) = emoji_letters::without_letters(text)
         {
-            let hits = find(&other, true).0;
+            let hits = find(&other, Views::All).0;
             found.extend(hits.into_iter().map(|hit| Hit { way: hit.way.max(MatchWay::Emoji), ..hit }));
         }
         if others.spelled
             && let Some(reading) = readings::spelled(text)
         {
-            let hits = find(&reading, false).0;
+            let hits = find(&reading, Views::Written).0;
             found.extend(hits.into_iter().map(|hit| Hit {
                 way: hit.way.max(MatchWay::Letters),
                 span: hit.span.within(text),
                 ..hit
             }));
         }
+        let fillers = (others.fillers || others.particles).then(|| Fillers::read(text));
         if others.fillers
-            && let Some(reading) = readings::without_fillers(text, false)
+            && let Some(reading) = fillers.as_ref().and_then(|fillers| fillers.skipped(false))
         {
-            let hits = find(&reading.text, false).0;
-            found.extend(hits.into_iter().filter(|hit| self.is_filled(hit, &reading)));
+            let hits = find(&reading.text, Views::Plain).0.into_iter();
+            found.extend(hits.filter_map(|hit| self.filled(hit, &reading)));
         }
         // Particles are words in most texts: only words with the most disguises are looked for behind them.
         if others.particles
             && self.sound.word_count() > 0
-            && let Some(reading) = readings::without_fillers(text, true)
+            && let Some(reading) = fillers.as_ref().and_then(|fillers| fillers.skipped(true))
         {
-            let hits = find(&reading.text, false).0.into_iter();
-            let hits = hits.filter(|hit| self.is_filled(hit, &reading) && self.words.is_sounding(hit.word));
+            let hits = find(&reading.text, Views::Plain).0.into_iter().filter(|hit| self.words.is_sounding(hit.word));
+            let hits = hits.filter_map(|hit| self.filled(hit, &reading));
             found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, ..hit }));
         }
+        if others.lookalikes
+            && let Some(reading) = similar_characters::resembled(text)
+        {
+            found.extend(self.resembling(text, &reading, find(&reading.text, Views::Plain).0));
+        }
         // Phrases with fillers stand in the text as written only.
-        if !found.is_empty() && self.allowed.len() > 0 && (others.emoji || others.fillers || others.particles) {
+        if found.len() > in_text && self.allowed.len() > 0 {
             let letters = letters::read(text, false);
             self.drop_allowed(&FoldedText::plain(text, &letters), &mut found);
         }
@@ -128,40 +142,79 @@ impl Engine {
             return;
         }
         let letters = letters::read(text, false);
-        let cover = self.allowed_cover(&FoldedText::plain(text, &letters));
-        found.retain(|found| {
-            let start = text.char_indices().nth(found.start).map_or(text.len(), |(place, _)| place);
-            !cover.contains(&ByteSpan { start, end: start + found.text.len() })
-        });
+        // In the order of the text: each position is counted from the one before.
+        let (mut bytes, mut characters) = (0, 0);
+        let spans: Vec<ByteSpan> = found
+            .iter()
+            .map(|found| {
+                let rest = text[bytes..].char_indices();
+                bytes += rest.map(|(place, _)| place).nth(found.start - characters).unwrap_or(text.len() - bytes);
+                characters = found.start;
+                ByteSpan { start: bytes, end: bytes + found.text.len() }
+            })
+            .collect();
+        let cover = self.allowed_cover(&FoldedText::plain(text, &letters), spans.iter());
+        let mut spans = spans.iter();
+        found.retain(|_| spans.next().is_some_and(|span| !cover.contains(span)));
     }
 
-    /// Returns true if the match has a filler inside, and nothing but fillers disguises it, or its romanisation.
-    fn is_filled(&self, hit: &Hit, reading: &Reading) -> bool {
-        let next = reading.replaced.partition_point(|&place| place <= hit.span.start);
+    /// Returns the match if it has a filler inside, and nothing but fillers disguises it, or its romanisation.
+    fn filled(&self, hit: Hit, reading: &Reading) -> Option<Hit> {
         let pattern = self.words.pattern(hit.word);
         let is_han = || {
             pattern.spacing.is_none()
                 && pattern.letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic)
         };
-        reading.replaced.get(next).is_some_and(|&place| place < hit.span.end)
-            && match hit.way {
-                MatchWay::Gap => is_han(),
-                way => way == MatchWay::Sound,
-            }
+        let replaced = reading.replaced_in(&hit.span);
+        let is_filled = match hit.way {
+            MatchWay::Gap => is_han(),
+            way => way == MatchWay::Sound,
+        };
+        if replaced.is_empty() || !is_filled {
+            return None;
+        }
+        if replaced.iter().any(|replaced| replaced.is_doubtful) {
+            return self.words.is_sounding(hit.word).then_some(Hit { way: MatchWay::Fuzzy, ..hit });
+        }
+        Some(hit)
+    }
+
+    /// Returns the matches of a reading in which one similar character stands for another, unless the text as written
+    /// has a word in their place.
+    fn resembling(&self, text: &str, reading: &Reading, hits: Vec<Hit>) -> Vec<Hit> {
+        let letters = letters::read(text, false);
+        let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
+        let is_word = |hit: &Hit, place: usize| {
+            let index_of = |place: usize| letters.partition_point(|letter| (letter.end as usize) <= place);
+            let (first, last) = (index_of(hit.span.start), index_of(hit.span.end - 1));
+            let dictionary = dictionary();
+            dictionary.contains(&values[first..=last])
+                || dictionary.covers(&values, first, last)
+                || dictionary.claims(&values, index_of(place), first, last)
+        };
+        let hits = hits.into_iter().filter(|hit| matches!(hit.way, MatchWay::Exact | MatchWay::Gap));
+        let hits = hits.filter(|hit| self.words.is_sounding(hit.word));
+        let hits = hits.filter(|hit| match reading.replaced_in(&hit.span) {
+            [only] => !is_word(hit, only.place),
+            _ => false,
+        });
+        let mut found = hits.map(|hit| Hit { way: MatchWay::Shape, ..hit }).collect();
+        drop_own_vocabulary(&FoldedText::plain(text, &letters), &mut found);
+        found
     }
 
     /// Returns the candidates of a quick scan, and what other readings the text may have.
-    fn find_suspects(&self, content_type: ContentType, text: &str, by_sound: bool) -> (Vec<Hit>, OtherReadings) {
+    fn find_suspects(&self, content_type: ContentType, text: &str, views: Views) -> (Vec<Hit>, OtherReadings) {
         let scan = self.plain.scan(text);
         let ends_in = |view: &Matcher, may_have: bool| {
             if may_have && view.word_count() > 0 { view.scan(text).ends } else { Vec::new() }
         };
         let suspects = Suspects {
-            leet: ends_in(&self.leet, scan.may_be_leet),
+            leet: ends_in(&self.leet, views != Views::Plain && scan.may_be_leet),
             // A model does not disguise words by others.
-            sound: ends_in(&self.sound, by_sound && content_type != ContentType::Answer),
+            sound: ends_in(&self.sound, views == Views::All && content_type != ContentType::Answer),
             plain: scan.ends,
-            is_split: scan.may_be_split,
+            is_split: views != Views::Plain && scan.may_be_split,
         };
         let found = if suspects.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspects) };
         (found, scan.others)
@@ -181,9 +234,7 @@ impl Engine {
         }
         self.collect(&self.sound, &page, &suspects.sound, &mut found);
         found.retain(|hit| self.words.applies_to(hit.word, content_type));
-        if found.iter().any(Hit::is_indirect) {
-            drop_own_vocabulary(&page, &mut found);
-        }
+        drop_own_vocabulary(&page, &mut found);
         if !found.is_empty() && self.allowed.len() > 0 {
             self.drop_allowed(&page, &mut found);
         }
@@ -218,20 +269,21 @@ impl Engine {
 
     /// Finds words whose characters are split into their parts.
     fn collect_split(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
-        self.collect_recombined(page, false, found);
-        if split_characters::split_characters().overlap(page.letters) {
-            self.collect_recombined(page, true, found);
+        let pairs = split_characters().pairs_in(page.letters);
+        if pairs.are_empty() {
+            return;
+        }
+        self.collect_recombined(page, &pairs, false, found);
+        if pairs.overlap() {
+            self.collect_recombined(page, &pairs, true, found);
         }
     }
 
-    fn collect_recombined(&self, page: &FoldedText<'_>, later: bool, found: &mut Vec<Hit>) {
+    fn collect_recombined(&self, page: &FoldedText<'_>, pairs: &PartPairs, later: bool, found: &mut Vec<Hit>) {
         let parts = page.letters;
-        let (letters, is_made) = split_characters::split_characters().recombine(parts, later);
+        let (letters, is_made) = pairs.recombine(parts, later);
         let made: Vec<_> =
             letters.iter().zip(is_made).filter(|(_, is_made)| *is_made).map(|(letter, _)| letter).collect();
-        if made.is_empty() {
-            return;
-        }
         // Both lists are in the order of the text, and there may be as many candidates as letters.
         let has_made = |span: &ByteSpan| {
             let next = made.partition_point(|letter| (letter.start as usize) < span.start);
@@ -242,27 +294,33 @@ impl Engine {
         let page = FoldedText { letters: &letters, runs: &runs, ..*page };
         self.plain.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            let spans = candidate.confirmed().map(|confirmed| confirmed.span);
+            let confirmed = candidate.confirmed().filter(|Confirmed { way, .. }| *way < MatchWay::Fuzzy);
+            let spans = confirmed.map(|confirmed| confirmed.span);
             let spans = spans.filter(|span| has_made(span) && !is_cut(parts, &values, span));
             found.extend(spans.map(|span| Hit { word, span, way: MatchWay::Split }));
         });
     }
 
     fn drop_allowed(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
-        let cover = self.allowed_cover(page);
+        let cover = self.allowed_cover(page, found.iter().map(|hit| &hit.span));
         found.retain(|found| !cover.contains(&found.span));
     }
 
-    /// Returns the places of the allowed phrases in a text.
-    fn allowed_cover(&self, page: &FoldedText<'_>) -> SpanCover {
-        let runs = self.allowed_matcher.runs(page.letters);
-        let page = FoldedText { runs: &runs, ..*page };
-        let mut spans = Vec::new();
-        self.allowed_matcher.candidates(&runs, |last_run, phrase| {
-            let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
-            spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
-        });
-        SpanCover::new(spans)
+    /// Returns the places of the allowed phrases that may contain one of these spans.
+    fn allowed_cover<'span>(&self, page: &FoldedText<'_>, spans: impl Iterator<Item = &'span ByteSpan>) -> SpanCover {
+        // A phrase counts without repetitions, so that it is as long as listed; its neighbours matter too.
+        let reach = self.longest_phrase + 1;
+        let mut found = Vec::new();
+        for part in page.parts_around(spans, reach) {
+            let letters = &page.letters[part];
+            let runs = self.allowed_matcher.runs(letters);
+            let page = FoldedText { letters, runs: &runs, ..*page };
+            self.allowed_matcher.candidates(&runs, |last_run, phrase| {
+                let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
+                found.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+            });
+        }
+        SpanCover::new(found)
     }
 
     /// Converts sorted byte positions into character positions, each counted from the one before.
@@ -290,16 +348,21 @@ impl Engine {
 
 /// Drops words that are only found by sound or parts in the vocabulary of this app.
 fn drop_own_vocabulary(page: &FoldedText<'_>, found: &mut Vec<Hit>) {
-    let vocabulary = app_vocabulary();
-    let (terms, doubts) = vocabulary.terms_in(page);
-    for hit in found.iter_mut().filter(|hit| hit.way == MatchWay::Sound && doubts.contains(&hit.span)) {
-        hit.way = MatchWay::Fuzzy;
+    if !found.iter().any(Hit::is_indirect) {
+        return;
     }
-    found.retain(|hit| {
-        let first = page.letters.partition_point(|letter| (letter.end as usize) <= hit.span.start);
-        let last = page.letters.partition_point(|letter| (letter.end as usize) < hit.span.end);
-        let is_own = || terms.contains(&hit.span) || vocabulary.is_quoted(page.letters, first, last);
-        !hit.is_indirect() || !is_own()
+    let vocabulary = app_vocabulary();
+    let indirect = found.iter().filter(|hit| hit.is_indirect()).map(|hit| &hit.span);
+    let (terms, doubts) = vocabulary.terms_in(page, page.parts_around(indirect, TERM_REACH));
+    found.retain_mut(|hit| {
+        if !hit.is_indirect() {
+            return true;
+        }
+        if hit.way == MatchWay::Sound && doubts.contains(&hit.span) {
+            hit.way = MatchWay::Fuzzy;
+        }
+        let is_quoted = || vocabulary.is_quoted(page.letters, page.letters_of(&hit.span));
+        !(terms.contains(&hit.span) || is_quoted())
     });
 }
 
@@ -311,6 +374,16 @@ fn is_cut(letters: &[Letter], values: &[char], span: &ByteSpan) -> bool {
     let starts = letters.get(first).is_some_and(|letter| letter.start as usize == span.start);
     let ends = letters.get(last).is_some_and(|letter| letter.end as usize == span.end);
     starts && ends && (dictionary().straddles(values, first) || dictionary().straddles(values, last + 1))
+}
+
+/// The views in which a reading of a text is compared with the words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Views {
+    All,
+    /// All but the comparison by sound.
+    Written,
+    /// Letters as they are, because the reading itself is a disguise.
+    Plain,
 }
 
 /// The possible ends of words in each view, for texts that need more than a quick scan.

@@ -18,11 +18,12 @@ const MAX_MIXED_LENGTH: usize = 3;
 /// Minimum letters of a romanisation that matches a whole word.
 const MIN_READING_LENGTH: usize = 4;
 
-/// Minimum length of a word that is found with one of its characters as an initial.
-const MIN_INITIAL_LENGTH: usize = 3;
+/// Ordinary words of a Latin letter and a Han character.
+const MIXED_WORDS: &str = "a股 b股 h股 t恤 k歌 b超 u盘 x光 q弹 c位 q版 p图 k线 t台 a站 b站 v字 v领 n次 a片 d盘 c盘 e盘 g点 k粉 a型 b型 o型 \
+    d版 v信 w信 q群";
 
 /// Units after a number.
-const UNITS: &str = "级个人位名次字年月日号天时点分秒岁米斤里层楼页章集期届条件张本份只台套款种元块万亿千百";
+pub(super) const UNITS: &str = "级个人位名次字年月日号天时点分秒岁米斤里层楼页章集期届条件张本份只台套款种元块万亿千百";
 const NUMERALS: [char; 10] = ['零', '一', '二', '三', '四', '五', '六', '七', '八', '九'];
 /// The numerals of cheques.
 const CAPITALS: [char; 10] = ['零', '壹', '贰', '叁', '肆', '伍', '陆', '柒', '捌', '玖'];
@@ -225,7 +226,10 @@ impl Spelling {
                 let is_han = letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic);
                 letters == word || !is_han || dictionary().contains(&letters)
             }
-            Self::Initial(_) => false,
+            Self::Initial(_) => {
+                let text: String = letters.iter().collect();
+                MIXED_WORDS.split_whitespace().any(|word| word == text)
+            }
             Self::Romanised(_) | Self::SecondReading { .. } => is_innocent(&letters),
         }
     }
@@ -242,7 +246,7 @@ pub(super) fn spellings(word: &[char], by_sound: bool) -> impl Iterator<Item = S
     let second = (0..count)
         .filter(|&place| second_reading(word[usize::from(place)]).is_some())
         .flat_map(move |place| [1 << place, all].map(|romanised| Spelling::SecondReading { romanised, place }));
-    let initials = (0..count).filter(move |_| usize::from(count) >= MIN_INITIAL_LENGTH).map(Spelling::Initial);
+    let initials = (0..count).map(Spelling::Initial);
     let digits = word.iter().any(|&letter| digit_of(letter).is_some()).then_some(Spelling::Digits);
     let backwards = is_spoken.then_some(Spelling::Backwards);
     let capitals = digits.is_some().then_some(Spelling::Capitals);

@@ -3,10 +3,11 @@
 //! The text is recombined instead of splitting the words. Splitting would multiply the words, while a text has few such
 //! pairs and almost none that form a letter of a listed word.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use super::{
     dictionary::dictionary,
+    fixed_map::FixedMap,
     folding::{Fold, folding},
     letters::Letter,
 };
@@ -14,7 +15,7 @@ use super::{
 const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
 
 /// Pairs of folded letters, and the character that each pair resembles.
-pub(super) struct SplitCharacters(HashMap<(char, char), char>);
+pub(super) struct SplitCharacters(FixedMap<(char, char), char>);
 
 /// Returns the table of the process.
 pub(super) fn split_characters() -> &'static SplitCharacters {
@@ -24,7 +25,7 @@ pub(super) fn split_characters() -> &'static SplitCharacters {
 
 impl SplitCharacters {
     fn read() -> Self {
-        let mut characters = Self(HashMap::new());
+        let mut characters = Self(FixedMap::default());
         PARTS.lines().filter(|line| !line.starts_with('#')).for_each(|line| characters.read_line(line));
         characters
     }
@@ -60,6 +61,29 @@ impl SplitCharacters {
         (!dictionary().contains(&[first, second])).then_some(whole)
     }
 
+    /// Returns the pairs of parts in a text.
+    pub(super) fn pairs_in(&self, letters: &[Letter]) -> PartPairs {
+        let whole_at = |pair: &[Letter]| match pair {
+            [first, second] if !second.gap.is_open() => self.whole_of(first.value, second.value),
+            _ => None,
+        };
+        PartPairs(letters.windows(2).map(whole_at).collect())
+    }
+}
+
+/// For each letter of a text, the one that it forms with the next.
+pub(super) struct PartPairs(Vec<Option<char>>);
+
+impl PartPairs {
+    pub(super) fn are_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
+    /// Returns true if pairs overlap, so that there are two ways to recombine the text.
+    pub(super) fn overlap(&self) -> bool {
+        self.0.windows(2).any(|pair| pair[0].is_some() && pair[1].is_some())
+    }
+
     /// Recombines pairs of parts, and marks the recombined letters. Pairs that are a word themselves, such as 女子, stay
     /// as they are. Where pairs overlap, the first one counts, or with `later` the second.
     ///
@@ -70,18 +94,19 @@ impl SplitCharacters {
         // In a chain of overlapping pairs only the first pair is skipped.
         let mut has_yielded = !later;
         while index < letters.len() {
-            let overlaps = self.whole_at(letters, index + 1).is_some();
-            match self.whole_at(letters, index) {
-                Some(made) if has_yielded || !overlaps => {
-                    whole.push(made);
+            let overlaps = self.made_at(index + 1).is_some();
+            let made = self.made_at(index);
+            match made {
+                Some(value) if has_yielded || !overlaps => {
+                    whole.push(Letter { value, end: letters[index + 1].end, ..letters[index] });
                     is_made.push(true);
                     has_yielded = !later || overlaps;
                     index += 2;
                 }
-                pair => {
+                _ => {
                     whole.push(letters[index]);
                     is_made.push(false);
-                    has_yielded = !later || pair.is_some();
+                    has_yielded = !later || made.is_some();
                     index += 1;
                 }
             }
@@ -89,20 +114,8 @@ impl SplitCharacters {
         (whole, is_made)
     }
 
-    /// Returns the letter that this one and the next form together.
-    fn whole_at(&self, letters: &[Letter], index: usize) -> Option<Letter> {
-        let (first, second) = (letters.get(index)?, letters.get(index + 1)?);
-        if second.gap.is_open() {
-            return None;
-        }
-        let value = self.whole_of(first.value, second.value)?;
-        Some(Letter { value, end: second.end, ..*first })
-    }
-
-    /// Returns true if pairs overlap, so that there are two ways to recombine the text.
-    pub(super) fn overlap(&self, letters: &[Letter]) -> bool {
-        (0..letters.len())
-            .any(|index| self.whole_at(letters, index).is_some() && self.whole_at(letters, index + 1).is_some())
+    fn made_at(&self, index: usize) -> Option<char> {
+        self.0.get(index).copied().flatten()
     }
 }
 

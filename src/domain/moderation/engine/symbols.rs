@@ -11,6 +11,7 @@ use super::{
     lexicon::Lexicon,
     pinyin::{has_pinyin, pinyin_table},
     readings::{self, Filler},
+    similar_characters,
     split_characters::split_characters,
 };
 
@@ -22,7 +23,7 @@ pub(super) enum Equivalence {
     Sound,
 }
 
-pub(super) const SYMBOL: u32 = (1 << 21) - 1;
+pub(super) const SYMBOL: u32 = (1 << 20) - 1;
 /// A letter that occurs in no word.
 pub(super) const UNKNOWN: u32 = 0;
 /// Not a letter.
@@ -30,10 +31,13 @@ pub(super) const SKIPPED: u32 = 1;
 /// A character that folds to several letters.
 pub(super) const SEVERAL: u32 = 2;
 pub(super) const FIRST_SYMBOL: u32 = 3;
+/// A character that resembles a letter that occurs in some word.
+pub(super) const LOOKALIKE: u32 = 1 << 20;
 /// A character with a second spelling.
 pub(super) const RESPELLED: u32 = 1 << 21;
-/// A character that may be a filler between Han characters, and one that more often is a word.
+/// A character that may be a filler between Han characters, or a symbol that may separate one from them.
 pub(super) const FILLER: u32 = 1 << 22;
+/// A particle: it may be a filler, but more often is a word.
 pub(super) const PARTICLE: u32 = 1 << 23;
 /// A symbol whose repetitions count separately.
 pub(super) const UNREPEATED: u32 = 1 << 24;
@@ -97,14 +101,16 @@ pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32])
     letters
 }
 
-/// Returns the entries of all characters. Particles matter only to lists with words that are matched by sound.
-pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], particles: bool) -> CodePointTable {
+/// Returns the entries of all characters. Particles and similar characters matter only to lists with words that are matched
+/// by sound, as `is_sounding` says.
+pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], is_sounding: bool) -> CodePointTable {
     let mut table = folding().mapped(|fold| match fold {
         None => UNKNOWN,
         Some(Fold::Letter(letter)) => UNKNOWN | nature(letter),
         Some(Fold::Letters(letters)) => letters.iter().fold(SEVERAL, |entry, &letter| entry | nature(letter)),
         Some(Fold::Mark | Fold::Invisible) => SKIPPED | UNSEEN,
-        Some(_) => SKIPPED,
+        Some(Fold::Separator) => SKIPPED | FILLER,
+        Some(Fold::Stop) => SKIPPED,
     });
     for letter in ('a'..='z').chain('0'..='9') {
         table.set(letter, UNKNOWN | nature(letter));
@@ -124,9 +130,12 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], particle
         mark_parts(&mut table);
         emoji_letters::signs().for_each(|sign| table.set(sign, table.get(sign) | EMOJI_LETTER));
         readings::respelled().for_each(|sign| table.set(sign, table.get(sign) | RESPELLED));
-        for (letter, filler) in readings::fillers().filter(|&(_, filler)| particles || filler == Filler::Stroke) {
+        for (letter, filler) in readings::fillers().filter(|&(_, filler)| is_sounding || filler == Filler::Stroke) {
             let flag = if filler == Filler::Particle { PARTICLE } else { FILLER };
             table.set(letter, table.get(letter) | flag);
+        }
+        for (similar, _) in similar_characters::pairs().filter(|_| is_sounding) {
+            table.set(similar, table.get(similar) | LOOKALIKE);
         }
     }
     table

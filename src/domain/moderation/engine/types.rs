@@ -100,7 +100,7 @@ named_enum! {
         Emoji = "emoji",
         /// By characters of the same sound, or romanised.
         Sound = "sound",
-        /// By characters of a similar sound, or with particles inserted.
+        /// By characters of a similar sound, with particles inserted, or as listed where the text may have other words.
         Fuzzy = "fuzzy",
         /// With one character replaced by the initial of its romanisation.
         Initial = "initial",

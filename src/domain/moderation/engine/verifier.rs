@@ -4,8 +4,8 @@
 //! candidates.
 
 use super::{
-    candidate::{Alignment, ByteSpan, Candidate, DOUBLING_LENGTH, Group},
-    dictionary::dictionary,
+    candidate::{Alignment, ByteSpan, Candidate, Context, DOUBLING_LENGTH, Group},
+    dictionary::{WordCut, dictionary},
     folding::LetterClass,
     letters::Letter,
     types::MatchWay,
@@ -29,15 +29,21 @@ impl Candidate<'_> {
             && self.has_edges(alignment.first, alignment.last)
             && self.has_allowed_spaced_gaps(&alignment)
             && self.has_allowed_ideographic_gaps(&alignment)
-            && (self.is_emphasised(&alignment) || !self.is_innocent_in_context(&alignment))
             && (!self.page.leet || self.is_leet(&alignment));
         if !is_word {
             return None;
         }
-        let way = match likeness {
-            Some(likeness) => self.sound_way(&alignment, likeness)?,
-            None => self.way(&alignment),
+        let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment) };
+        let way = match (likeness, cut) {
+            (_, WordCut::Certain) => return None,
+            (None, WordCut::Doubtful) if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
+            (_, WordCut::Doubtful) => return None,
+            (Some(likeness), WordCut::None) => self.sound_way(&alignment, likeness)?,
+            (None, WordCut::None) => self.way(&alignment),
         };
+        if way == MatchWay::Initial && !self.is_lone_initial(&alignment) {
+            return None;
+        }
         Some(Confirmed { span: self.span(alignment.first, alignment.last)?, way })
     }
 
@@ -102,6 +108,18 @@ impl Candidate<'_> {
         alignment.groups.len() > 1
             && alignment.groups.iter().all(|group| group.last - group.first + 1 > group.count)
             && (alignment.first + 1..=alignment.last).all(|index| !self.letter(index).gap.is_open())
+    }
+
+    /// Returns true if an initial and the other character of a word of two stand by themselves: d博 for 赌博, not in 3d博物馆.
+    /// Longer words need no such proof.
+    fn is_lone_initial(&self, alignment: &Alignment) -> bool {
+        if self.pattern.letters.len() > 2 {
+            return true;
+        }
+        let Some(Context { letters, first, last }) = self.context(alignment) else { return false };
+        let is_latin = |index: usize| letters.get(index).is_some_and(char::is_ascii_alphanumeric);
+        let is_joined = |edge: usize| dictionary().straddles(&letters, edge);
+        !(is_joined(first) || is_joined(last + 1) || is_latin(last + 1) || first.checked_sub(1).is_some_and(is_latin))
     }
 
     /// Returns true if the romanisation is written like a name: two or more words, each with a capital: Zi Wei.
