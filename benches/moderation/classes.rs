@@ -67,6 +67,7 @@ const SECOND_READINGS: &[(&str, char, &str)] = &[
     ("乐透彩票", '乐', "le"),
     ("成长药", '长', "zhang"),
 ];
+const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
 const CARRIERS: &[(&str, &str)] = &[
     ("", ""),
     ("最近有人找我", "，怎么办"),
@@ -221,6 +222,16 @@ fn classes() -> Vec<Class> {
         ),
         between("digit fillers", &["1", "2", "3", "5", "6", "8", "9"]),
         between("Latin fillers", &["a", "b", "x", "z", "V", "q"]),
+        between("two digits between", &["12", "35", "86"]),
+        between("digits in brackets", &["(1)", "【2】", "[7]"]),
+        replaced(
+            "romanised with tone digits and spaces",
+            |letter, index, _| {
+                let reading = letter.to_pinyin()?.with_tone_num_end().replace('ü', "v");
+                Some(if index == 0 { reading } else { format!(" {reading}") })
+            },
+            true,
+        ),
         between("stroke fillers", &["丶", "丨", "丿", "一"]),
         between("kana fillers", &["の", "メ", "ツ", "シ"]),
         replaced("each character doubled", |letter, _, _| Some(format!("{letter}{letter}")), true),
@@ -273,6 +284,8 @@ fn classes() -> Vec<Class> {
         replaced("similar sound", |letter, _, random| homophone(letter, random, Sound::Similar), false),
         replaced("initial", |letter, _, _| Some(reading(letter)?[..1].to_owned()), false),
         between("particles", &["个", "的", "了", "下"]),
+        class("a character appended that makes another word", Box::new(|word, _, random| appended(word, random))),
+        replaced("similar characters", |letter, _, _| similar_character(letter), false),
         class("reversed", Box::new(|word, _, _| Some(word.chars().rev().collect()))),
     ]
 }
@@ -300,6 +313,24 @@ fn homophone(letter: char, random: &mut Random, sound: Sound) -> Option<String> 
     (!others.is_empty()).then(|| random.pick(&others).to_string())
 }
 
+/// Returns the word with a character that forms another word with its last one: 赌博士.
+fn appended(word: &str, random: &mut Random) -> Option<String> {
+    let last = word.chars().next_back()?;
+    let line = DICTIONARY.lines().find(|line| line.starts_with(last))?;
+    let entries = line[last.len_utf8()..].split(|letter: char| letter.is_ascii_alphabetic());
+    let following: Vec<&str> = entries.filter(|entry| entry.chars().count() == 1).collect();
+    (!following.is_empty()).then(|| format!("{word}{}", random.pick(&following)))
+}
+
+/// Returns a character that looks like this one.
+fn similar_character(letter: char) -> Option<String> {
+    let (_, other) = ["微徽", "信倍", "情睛", "聊柳", "贷货", "货贷", "代伐", "偷愉", "刷涮", "票粟", "色邑"]
+        .iter()
+        .filter_map(|pair| pair.chars().next().zip(pair.chars().nth(1)))
+        .find(|(own, _)| *own == letter)?;
+    Some(other.to_string())
+}
+
 fn similar(reading: &str) -> String {
     let initial = reading.replacen("zh", "z", 1).replacen("ch", "c", 1).replacen("sh", "s", 1);
     initial.strip_suffix('g').filter(|rest| rest.ends_with('n')).map_or(initial.clone(), str::to_owned)
@@ -307,7 +338,6 @@ fn similar(reading: &str) -> String {
 
 /// Returns common characters: those of the first level of GB 2312 are these, roughly.
 fn common() -> impl Iterator<Item = char> {
-    const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
     let line = |line: &'static str| {
         let mut letters = line.chars();
         let head = letters.next()?;
