@@ -3,7 +3,7 @@
 
 use super::{
     check::moderate_locally,
-    engine::{ContentType, contacts, mask},
+    engine::{ContentType, Engine, Word, contacts, mask},
     reviews::{self, ReviewOutcome, ReviewState},
     ruling::LOCAL,
     service::Moderation,
@@ -48,22 +48,22 @@ pub fn acquit(moderation: &Moderation, id: i64, phrase: Option<&str>, by: &Autho
     if phrase.is_some() {
         moderation.word_list.refresh()?;
     }
-    Ok(Acquittal { violation, warning: warning.filter(|_| is_new) })
+    let is_of_text = |warning: &PhraseWarning| *warning == PhraseWarning::DoesNotAcquit;
+    Ok(Acquittal { violation, warning: warning.filter(|warning| is_new || is_of_text(warning)) })
 }
 
 /// Compares a phrase with the masked text of a violation, because the text as written is not stored.
 fn warning_of(moderation: &Moderation, id: i64, phrase: &str) -> Result<Option<PhraseWarning>> {
     let violation = violations::find(&moderation.core, id)?;
-    if let Some(warning) = word_list::warning_of(moderation, phrase)? {
-        return Ok(Some(warning));
-    }
     let content_type = ContentType::from_name(&violation.content_type).unwrap_or(ContentType::Nickname);
-    let mut found = moderation.word_list.get()?.check(content_type, phrase);
+    // The active list may allow the phrase already, so that only the words of the violation tell what it has of them.
+    let words = violation.words.iter().map(|text| Word { text: text.clone(), by_sound: true, ..Word::default() });
+    let mut found = Engine::build(&words.collect::<Vec<_>>(), &[]).check(content_type, phrase);
     found.extend(contacts(phrase));
     let rest = violation.masked_text.to_lowercase().replace(&mask(phrase, &found).to_lowercase(), "");
     // Phrases concern the word list only.
     let is_acquitted = violation.provider == LOCAL && !rest.contains('*');
-    Ok((!is_acquitted).then_some(PhraseWarning::DoesNotAcquit))
+    if is_acquitted { word_list::warning_of(moderation, phrase) } else { Ok(Some(PhraseWarning::DoesNotAcquit)) }
 }
 
 /// Applies a phrase that was allowed with decisions of reviews, and adds a warning to the texts that it does not acquit.
