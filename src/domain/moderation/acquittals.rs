@@ -4,12 +4,12 @@
 use super::{
     check::moderate_locally,
     engine::{ContentType, Engine, Word, contacts, mask},
+    phrase_warning::PhraseWarning,
     reviews::{self, ReviewOutcome, ReviewState},
     ruling::LOCAL,
     service::Moderation,
     violations::{self, ViolationRecord},
-    word_list::{self, PhraseWarning},
-    words,
+    word_list, words,
 };
 use crate::{
     core::Core,

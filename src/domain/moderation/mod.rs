@@ -11,6 +11,7 @@ pub mod suspension_rules;
 pub mod match_actions;
 pub mod reviews;
 pub mod acquittals;
+pub mod phrase_warning;
 mod ruling;
 pub mod active_list;
 pub mod external_moderator;

@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 
 use super::{
+    phrase_warning::PhraseWarning,
     suspension_rules,
     violations::{self, Violation},
-    word_list::PhraseWarning,
     words,
 };
 use crate::{

@@ -10,8 +10,8 @@ use crate::{
     domain::moderation::{
         acquittals::{self, Acquittal},
         engine::{ContentType, MatchWay},
+        phrase_warning::PhraseWarning,
         reviews::{self, BulkDecision, Review, ReviewDecision, ReviewFault, ReviewOutcome, ReviewState},
-        word_list::PhraseWarning,
     },
     error::{Error, Fault, FieldCode, Result},
     http::{

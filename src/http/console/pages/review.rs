@@ -14,9 +14,9 @@ use crate::{
         identity::users,
         moderation::{
             acquittals,
+            phrase_warning::PhraseWarning,
             reviews::{self, BulkDecision, MAX_DECISIONS, Review, ReviewDecision, ReviewOutcome, ReviewState},
             violations,
-            word_list::PhraseWarning,
         },
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
