@@ -4,7 +4,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use super::{
     candidate::{Candidate, FoldedText},
-    fixed_map::FixedMap,
+    fixed_map::FixedSet,
     folding::folded_letter,
     letters::Letter,
     lexicon::Lexicon,
@@ -32,7 +32,7 @@ const QUOTATION_LENGTH: usize = 4;
 pub(super) struct AppVocabulary {
     terms: Lexicon,
     matcher: Matcher,
-    quotations: FixedMap<[char; QUOTATION_LENGTH], ()>,
+    quotations: FixedSet<[char; QUOTATION_LENGTH]>,
 }
 
 /// Returns true if this normal form is a term of divination.
@@ -50,13 +50,12 @@ impl AppVocabulary {
     fn compiled() -> Self {
         let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true, ..Word::default() };
         let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
-        let mut quotations: FixedMap<[char; QUOTATION_LENGTH], ()> = FixedMap::default();
+        let mut quotations: FixedSet<[char; QUOTATION_LENGTH]> = FixedSet::default();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
             let is_han = |letter: &char| *letter >= '\u{3400}';
             let letters: Vec<char> = field.chars().filter_map(folded_letter).filter(is_han).collect();
-            quotations.extend(
-                letters.windows(QUOTATION_LENGTH).map(|window| (std::array::from_fn(|index| window[index]), ())),
-            );
+            quotations
+                .extend(letters.windows(QUOTATION_LENGTH).map(|window| std::array::from_fn(|index| window[index])));
         }
         Self { matcher: Matcher::build(Equivalence::Plain, &terms), terms, quotations }
     }
@@ -88,7 +87,7 @@ impl AppVocabulary {
             let window =
                 letters.get(start..start + QUOTATION_LENGTH).map(|letters| letters.iter().map(|letter| letter.value));
             window.is_some_and(|mut window| {
-                self.quotations.contains_key(&std::array::from_fn(|_| window.next().unwrap_or_default()))
+                self.quotations.contains(&std::array::from_fn(|_| window.next().unwrap_or_default()))
             })
         };
         let length = last + 1 - first;

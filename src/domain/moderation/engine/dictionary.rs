@@ -108,13 +108,12 @@ impl Dictionary {
         best[0] = Segmentation { whole: 0, whole_fluent: 0, ..Segmentation::default() };
         for start in 0..length {
             let before = best[start];
-            for end in start + 1..=(start + MAX_WORD_LENGTH).min(length) {
+            for (end, after) in (start + 1..).zip(best[start + 1..].iter_mut().take(MAX_WORD_LENGTH)) {
                 let letters = &window.letters[start..end];
                 let Some(weight) = self.weight(letters) else {
                     continue;
                 };
                 let is_fluent = !window.contains(start, end) || !self.is_rare_letter(letters);
-                let after = &mut best[end];
                 if window.is_cut_by(start, end) {
                     after.cut = after.cut.max(before.whole.max(before.cut) + weight);
                     after.cut_fluent = after.cut_fluent.max(before.whole_fluent.max(before.cut_fluent) + weight);

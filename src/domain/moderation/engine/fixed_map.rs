@@ -1,11 +1,12 @@
-//! A fast hash map for tables of this program. Texts cannot add to it, so nobody can fill it with colliding keys.
+//! A fast hash map and set for tables of this program. Texts cannot add to it, so nobody can fill it with colliding keys.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
 };
 
 pub(super) type FixedMap<Key, Value> = HashMap<Key, Value, BuildHasherDefault<KeyHasher>>;
+pub(super) type FixedSet<Key> = HashSet<Key, BuildHasherDefault<KeyHasher>>;
 
 /// A hash of keys of at most eight bytes, or of a few of them.
 #[derive(Default)]

@@ -35,9 +35,8 @@ impl Candidate<'_> {
         }
         let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment) };
         let way = match (likeness, cut) {
-            (_, WordCut::Certain) => return None,
             (None, WordCut::Doubtful) if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
-            (_, WordCut::Doubtful) => return None,
+            (_, WordCut::Certain | WordCut::Doubtful) => return None,
             (Some(likeness), WordCut::None) => self.sound_way(&alignment, likeness)?,
             (None, WordCut::None) => self.way(&alignment),
         };
