@@ -26,6 +26,7 @@ use crate::{
             backups::{Backups, follow::MachineFiles},
             clock_jump::ClockGuard,
             data_dir::{chown_new_files, describe_damage, ensure_initialized, ensure_server_key, open_store},
+            database_copy::ensure_not_moved_in,
             figures::CountedCodes,
             forwarding::ForwardingMonitor,
             health::Health,
@@ -150,6 +151,7 @@ impl App {
         let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
         let clock = Clock::default();
         let store = open_store(config, &tuning(config), clock.clone(), policy)?;
+        store.read(ensure_not_moved_in)?;
         let keys = open_keys(config, &store, mode)?;
         // Rows are sealed under the recorded key only.
         if store.read(|tx| server_key::compare_in(tx, &keys))? != KeyMatch::Different {

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
-    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, figures, health,
-    healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points, products,
-    purchases, records, release, restore, serve, sync, users, version, violations, webhooks, words,
+    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, database, demo, doctor, feedback, figures,
+    health, healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points,
+    products, purchases, records, release, restore, serve, sync, users, version, violations, webhooks, words,
 };
 use yarrow::error::Result;
 
@@ -76,6 +76,7 @@ pub enum OperationsCommand {
     Import(import::ImportArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
+    Database(database::DatabaseArgs),
     Doctor(doctor::DoctorArgs),
     Alerts(alerts::AlertsArgs),
     Webhooks(webhooks::WebhooksArgs),
@@ -198,6 +199,7 @@ impl OperationsCommand {
             Self::Import(args) => import::run(common, args),
             Self::Backup(args) => backup::run(common, args),
             Self::Restore(args) => restore::run(common, &args),
+            Self::Database(args) => database::run(common, &args),
             Self::Doctor(args) => doctor::run(common, &args),
             Self::Alerts(args) => alerts::run(common, &args),
             Self::Webhooks(args) => webhooks::run(common, &args),

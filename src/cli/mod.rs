@@ -14,6 +14,7 @@ mod coins;
 mod commands;
 mod completions;
 mod config;
+mod database;
 mod demo;
 mod doctor;
 mod feedback;

@@ -4,6 +4,7 @@
 //! [`Store::write`]. Each engine is a module that alone knows its client library; only `domain` adds SQL, and every
 //! statement is the same text for all engines.
 
+mod copy;
 pub mod files;
 pub mod lock;
 mod pending;
@@ -31,8 +32,9 @@ use std::{
 use secrecy::SecretString;
 
 pub use self::{
+    copy::{CopiedTable, CopySide, RowProgress, copy_tables, file_has_rows},
     pending::Pending,
-    postgres::{OLDEST_SERVER_VERSION, ServerReport},
+    postgres::{OLDEST_SERVER_VERSION, ServerReport, without_password},
     row::Row,
     sqlite::{
         FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,

@@ -23,7 +23,7 @@ impl<'row> Row<'row> {
         Self(Source::Server(row))
     }
 
-    fn value(&self, column: usize) -> Option<SqlValue<'_>> {
+    pub(super) fn value(&self, column: usize) -> Option<SqlValue<'_>> {
         match &self.0 {
             Source::File(row) => value_in(row, column),
             Source::Server(row) => row.try_get(column).ok(),

@@ -28,7 +28,7 @@ pub(super) enum Access<'connection> {
 }
 
 impl Access<'_> {
-    fn query(
+    pub(super) fn query(
         self,
         sql: &str,
         parameters: &impl SqlParameters,

@@ -409,6 +409,7 @@ fn only_operators_get_sentences_in_english_alone() {
         "providers/factory.rs",
         "domain/operations/backups/",
         "domain/operations/data_dir.rs",
+        "domain/operations/database_copy.rs",
         "domain/operations/imports.rs",
         "domain/operations/imports/",
         "http/listener.rs",

@@ -125,7 +125,7 @@ impl Fixture {
     fn lines(&self) -> Vec<(String, i32)> {
         let fill = |line: &str| {
             let file = |name: &str| self.server.directory().join(name).display().to_string();
-            let (export, import) = (file("export.json"), file("users.csv"));
+            let (export, import, folder) = (file("export.json"), file("users.csv"), file(""));
             let words = [
                 ("USER", &self.user.user_id),
                 ("OTHER", &self.other),
@@ -138,6 +138,7 @@ impl Fixture {
                 ("ADDRESS", &self.server.address().to_string()),
                 ("EXPORT", &export),
                 ("IMPORT", &import),
+                ("FOLDER", &folder),
             ];
             words.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value))
         };
@@ -413,6 +414,8 @@ const LINES: &[(&str, i32)] = &[
     ("backup fetch nothing.db", 3),
     ("backup prune", 0),
     ("restore nothing.db --yes", 4),
+    ("database copy --from FOLDER --to FOLDER", 2),
+    ("database unmark --from FOLDER/nowhere", 4),
     ("restore --latest --yes", 6),
     ("cleanup all", 2),
     ("cleanup all --yes", 0),

@@ -9,6 +9,7 @@ pub mod changes;
 pub mod clock_jump;
 pub mod confirmations;
 pub mod data_dir;
+pub mod database_copy;
 pub mod deletions;
 pub mod demo;
 pub mod doctor;

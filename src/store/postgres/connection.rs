@@ -83,6 +83,19 @@ impl Address {
     }
 }
 
+/// Returns the address of a database without its password, to show it. A text that is no URL is not shown at all.
+pub fn without_password(url: &SecretString) -> String {
+    let Ok(mut url) = Url::parse(url.expose_secret()) else { return "postgres://".to_owned() };
+    // Fails for a URL without a host, which has no password either.
+    let _ = url.set_password(None);
+    let others: Vec<_> = url.query_pairs().into_owned().filter(|(name, _)| name != "password").collect();
+    url.set_query(None);
+    if !others.is_empty() {
+        url.query_pairs_mut().extend_pairs(others);
+    }
+    url.into()
+}
+
 fn tls_config(roots: Option<&Path>) -> Result<ClientConfig> {
     let mut store = RootCertStore::empty();
     match roots {
@@ -201,6 +214,17 @@ mod tests {
         assert!(parse("postgres://yarrow@db.example.org/yarrow").unwrap().tls.is_some());
         assert!(parse("postgres://yarrow@db.example.org/yarrow?sslmode=disable").unwrap().tls.is_none());
         assert!(parse("postgres://yarrow@127.0.0.1/yarrow?sslmode=verify-full").unwrap().tls.is_some());
+    }
+
+    #[test]
+    fn shows_an_address_without_its_password() {
+        let shown = |url: &str| without_password(&SecretString::from(url.to_owned()));
+        assert_eq!(
+            shown("postgres://ada:secret@db/yarrow?sslmode=disable"),
+            "postgres://ada@db/yarrow?sslmode=disable"
+        );
+        assert_eq!(shown("postgres:///yarrow?password=secret"), "postgres:///yarrow");
+        assert!(!shown("secret").contains("secret"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TERM_MS: i64 = 15_000;
 /// A leader stops its jobs before another copy can take over.
 const TERM: Duration = Duration::from_secs(10);
 /// A copy that was not seen for this long does not run any more.
-const GONE_AFTER_MS: i64 = 15_000;
+pub(super) const GONE_AFTER_MS: i64 = 15_000;
 
 /// What a copy knows about itself and the others.
 #[derive(Default)]

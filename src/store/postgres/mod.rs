@@ -6,6 +6,7 @@
 mod committer;
 mod connection;
 mod copies;
+mod copy;
 mod errors;
 mod report;
 mod schema;
@@ -21,12 +22,18 @@ use std::{
 use secrecy::SecretString;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-pub use self::report::{OLDEST_VERSION as OLDEST_SERVER_VERSION, ServerReport};
-pub(super) use self::session::Session;
 use self::{
     committer::{Committer, State},
     connection::{Address, Connector, Pooled, pool},
     copies::{CopyStatus, Membership},
+};
+pub use self::{
+    connection::without_password,
+    report::{OLDEST_VERSION as OLDEST_SERVER_VERSION, ServerReport},
+};
+pub(super) use self::{
+    copy::{ServerCopySide, ServerRows},
+    session::Session,
 };
 use super::{Read, SchemaPolicy, Tuning, sqlite::before_blocking, transaction::Access, writer::Writer};
 use crate::{

@@ -13,8 +13,9 @@ use std::{
     task::{Context, Waker},
 };
 
+use bytes::Buf;
 use futures_util::{Stream, future::join};
-use tokio_postgres::{Client, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
+use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
 
 use super::errors::is_connection_lost;
 use crate::{
@@ -116,10 +117,18 @@ impl Session {
             let (before, outcome) = join(self.client.batch_execute(&deferred), request).await;
             before.and(outcome)
         });
-        outcome.inspect_err(|error| {
-            self.has_failed.set(true);
-            self.is_lost.set(self.is_lost.get() || is_connection_lost(error));
-        })
+        outcome.inspect_err(|error| self.note_failure(error))
+    }
+
+    /// Begins to stream rows into a table.
+    pub(super) fn copy_in<Chunk: Buf + Send + 'static>(&self, sql: &str) -> Result<CopyInSink<Chunk>, DatabaseError> {
+        self.round_trip(async { self.client.copy_in(sql).await })
+    }
+
+    /// Remembers that a statement failed outside of [`Self::round_trip`].
+    pub(super) fn note_failure(&self, error: &DatabaseError) {
+        self.has_failed.set(true);
+        self.is_lost.set(self.is_lost.get() || is_connection_lost(error));
     }
 
     fn prepare(&self, sql: &str) -> Result<Prepared, DatabaseError> {
@@ -253,10 +262,7 @@ impl<'session> Reading<'session> {
         let Some(result) = results.get_mut(self.depth) else { return Ok(None) };
         if result.received.is_empty() {
             let received = result.receive();
-            received.inspect_err(|error| {
-                self.session.has_failed.set(true);
-                self.session.is_lost.set(self.session.is_lost.get() || is_connection_lost(error));
-            })?;
+            received.inspect_err(|error| self.session.note_failure(error))?;
         }
         Ok(result.received.pop_front())
     }

@@ -107,7 +107,7 @@ impl Schema {
     }
 
     /// Applies the steps after version `found` in one transaction.
-    fn apply_from(&self, connection: &mut Connection, found: usize) -> Result<()> {
+    pub(super) fn apply_from(&self, connection: &mut Connection, found: usize) -> Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
         for step in &self.steps[found..] {
             transaction.execute_batch(step)?;

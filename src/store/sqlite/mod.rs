@@ -10,6 +10,7 @@ pub mod backup;
 mod checkpoint_schedule;
 mod committer;
 mod connection;
+mod copy;
 mod errors;
 mod file_identity;
 mod free_space_scrub;
@@ -20,6 +21,7 @@ pub mod page_sums;
 pub mod restore;
 mod snapshot;
 mod statement;
+mod table_layout;
 mod wal_checkpoint;
 
 #[cfg(test)]
@@ -46,16 +48,18 @@ use self::{
     snapshot::{FullReads, ReadTransaction},
     wal_checkpoint::{LogPages, note_log_pages},
 };
+pub(super) use self::{
+    copy::{FileCopySide, FileRows, has_rows},
+    migrate::{NETWORK_LOG_SCHEMA, SCHEMA},
+    snapshot::{before_blocking, is_worker},
+    statement::{Statement, value_in},
+    table_layout::{ColumnType, TableLayout, table_layouts},
+};
 pub use self::{
     errors::is_damage,
     library::sqlite_version,
     migrate::{SCHEMA_VERSION, SchemaPolicy},
     snapshot::{SnapshotId, end_stale_snapshot, on_thread_park},
-};
-pub(super) use self::{
-    migrate::{NETWORK_LOG_SCHEMA, SCHEMA},
-    snapshot::{before_blocking, is_worker},
-    statement::{Statement, value_in},
 };
 use super::{
     Pending, Read, Tuning, WriterLoad, files,

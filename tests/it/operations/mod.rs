@@ -19,6 +19,7 @@ mod console_messages;
 mod console_moderation;
 mod console_operator;
 mod data_dir;
+mod database_copy;
 mod demo;
 mod doctor;
 mod figures;

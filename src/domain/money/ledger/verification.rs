@@ -150,6 +150,14 @@ pub fn inspect_copy(copy: &DatabaseCopy, progress: VerificationProgress<'_>) -> 
     walk(|walk| copy.read(|tx| walk.read_batch_in(tx)), copy.read(last_number_in)?, progress)
 }
 
+/// Verifies the ledger in a transaction.
+///
+/// # Errors
+/// Storage errors.
+pub fn inspect_in(tx: &Read<'_>, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
+    walk(|walk| walk.read_batch_in(tx), last_number_in(tx)?, progress)
+}
+
 /// Verifies the ledger if the last verification is older than a day. Returns true if it did.
 ///
 /// # Errors
