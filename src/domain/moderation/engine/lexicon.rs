@@ -33,7 +33,8 @@ pub(super) struct WordLabels {
     content_types: ContentTypes,
 }
 
-/// A spelling of the word with this number.
+/// A spelling of the word with this number. Packed, because a large list has a million.
+#[repr(packed)]
 struct OtherSpelling {
     word: u32,
     spelling: Spelling,
