@@ -152,7 +152,7 @@ pub struct ReviewResult {
     #[schema(example = json!(null))]
     error: Option<&'static str>,
     /// `does_not_acquit` if the allowed phrase does not cover all that was found in the text; absent otherwise.
-    #[schema(example = "does_not_acquit")]
+    #[schema(example = "does_not_acquit", required = false, nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
 }
