@@ -58,6 +58,7 @@ export const problemCodes = [
   "not_found",
   "not_yours",
   "order_state",
+  "outcome_unknown",
   "overloaded",
   "own_invite",
   "provider_failed",
@@ -78,6 +79,7 @@ export const problemCodes = [
   "unknown_invite",
   "unknown_package",
   "unknown_product",
+  "unsupported_by_database",
   "unsupported_media_type",
   "user_suspended"
 ] as const;

@@ -4369,7 +4369,7 @@ export interface components {
              * @example invalid_parameters
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "internal";
+            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "outcome_unknown" | "unsupported_by_database" | "internal";
             /**
              * @description The token with which to repeat a request that needs confirmation.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -6052,6 +6052,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `already_running`, `unsupported_by_database` */
+        "409-already_running-unsupported_by_database": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `balance_too_large` */
         "409-balance_too_large-Idempotency-Replayed": {
             headers: {
@@ -6150,6 +6160,16 @@ export interface components {
         "409-order_state-Idempotency-Replayed": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `unsupported_by_database` */
+        "409-unsupported_by_database": {
+            headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -6755,8 +6775,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `moderation_unavailable`, `account_inconsistent`, `budget_spent`, `provider_unavailable` */
-        "503-account_inconsistent-budget_spent-moderation_unavailable-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Idempotency-Replayed-RateLimit-RateLimit-Policy": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `moderation_unavailable`, `account_inconsistent`, `budget_spent`, `provider_unavailable` */
+        "503-account_inconsistent-budget_spent-moderation_unavailable-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Idempotency-Replayed-RateLimit-RateLimit-Policy": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -6769,8 +6789,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `moderation_unavailable`, `account_inconsistent` */
-        "503-account_inconsistent-moderation_unavailable-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `moderation_unavailable`, `account_inconsistent` */
+        "503-account_inconsistent-moderation_unavailable-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -6781,8 +6801,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent`, `provider_unavailable` */
-        "503-account_inconsistent-overloaded-provider_unavailable-storage_failed-storage_full-superseded": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent`, `provider_unavailable` */
+        "503-account_inconsistent-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded": {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6792,8 +6812,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent`, `provider_unavailable` */
-        "503-account_inconsistent-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Link-Sunset": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent`, `provider_unavailable` */
+        "503-account_inconsistent-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Link-Sunset": {
             headers: {
                 Link: components["headers"]["Link"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -6805,8 +6825,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent` */
-        "503-account_inconsistent-overloaded-storage_failed-storage_full-superseded": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent` */
+        "503-account_inconsistent-outcome_unknown-overloaded-storage_failed-storage_full-superseded": {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6816,8 +6836,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent` */
-        "503-account_inconsistent-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent` */
+        "503-account_inconsistent-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -6828,8 +6848,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent` */
-        "503-account_inconsistent-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed-Link-Sunset": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent` */
+        "503-account_inconsistent-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed-Link-Sunset": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 Link: components["headers"]["Link"];
@@ -6842,8 +6862,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent` */
-        "503-account_inconsistent-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent` */
+        "503-account_inconsistent-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
             headers: {
                 Link: components["headers"]["Link"];
                 "Retry-After": components["headers"]["Retry-After"];
@@ -6855,8 +6875,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `account_inconsistent` */
-        "503-account_inconsistent-overloaded-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `account_inconsistent` */
+        "503-account_inconsistent-outcome_unknown-overloaded-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -6868,8 +6888,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `moderation_unavailable`, `budget_spent`, `provider_unavailable` */
-        "503-budget_spent-moderation_unavailable-overloaded-provider_unavailable-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `moderation_unavailable`, `budget_spent`, `provider_unavailable` */
+        "503-budget_spent-moderation_unavailable-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -6881,8 +6901,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `moderation_unavailable` */
-        "503-moderation_unavailable-overloaded-storage_failed-storage_full-superseded": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `moderation_unavailable` */
+        "503-moderation_unavailable-outcome_unknown-overloaded-storage_failed-storage_full-superseded": {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6892,12 +6912,110 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `moderation_unavailable` */
-        "503-moderation_unavailable-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `moderation_unavailable` */
+        "503-moderation_unavailable-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
             headers: {
                 Link: components["headers"]["Link"];
                 "Retry-After": components["headers"]["Retry-After"];
                 Sunset: components["headers"]["Sunset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
+        "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
+        "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Idempotency-Replayed": {
+            headers: {
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
+        "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Link-Sunset": {
+            headers: {
+                Link: components["headers"]["Link"];
+                "Retry-After": components["headers"]["Retry-After"];
+                Sunset: components["headers"]["Sunset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
+        "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
+        "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
+        "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
+            headers: {
+                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
+        "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
+            headers: {
+                Link: components["headers"]["Link"];
+                "Retry-After": components["headers"]["Retry-After"];
+                Sunset: components["headers"]["Sunset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
+        "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -6911,55 +7029,6 @@ export interface components {
                 Link: components["headers"]["Link"];
                 "Retry-After": components["headers"]["Retry-After"];
                 Sunset: components["headers"]["Sunset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `provider_unavailable` */
-        "503-overloaded-provider_unavailable-storage_failed-storage_full-superseded": {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `provider_unavailable` */
-        "503-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `provider_unavailable` */
-        "503-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Link-Sunset": {
-            headers: {
-                Link: components["headers"]["Link"];
-                "Retry-After": components["headers"]["Retry-After"];
-                Sunset: components["headers"]["Sunset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `provider_unavailable` */
-        "503-overloaded-provider_unavailable-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
-            headers: {
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -6984,55 +7053,6 @@ export interface components {
                 Link: components["headers"]["Link"];
                 "Retry-After": components["headers"]["Retry-After"];
                 Sunset: components["headers"]["Sunset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded` */
-        "503-overloaded-storage_failed-storage_full-superseded": {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded` */
-        "503-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded` */
-        "503-overloaded-storage_failed-storage_full-superseded-Link-Sunset": {
-            headers: {
-                Link: components["headers"]["Link"];
-                "Retry-After": components["headers"]["Retry-After"];
-                Sunset: components["headers"]["Sunset"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded` */
-        "503-overloaded-storage_failed-storage_full-superseded-RateLimit-RateLimit-Policy": {
-            headers: {
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };

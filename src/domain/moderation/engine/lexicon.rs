@@ -34,7 +34,7 @@ pub(super) struct WordLabels {
 }
 
 /// A spelling of the word with this number. Packed, because a large list has a million.
-#[repr(packed)]
+#[repr(C, packed)]
 struct OtherSpelling {
     word: u32,
     spelling: Spelling,
