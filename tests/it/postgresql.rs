@@ -19,7 +19,7 @@ use crate::portable_sql::translated;
 use crate::support::{Request, Server, Setup, eventually, postgresql, send_concurrently};
 
 const PHONE: &str = "13800138000";
-/// How long a copy stays the leader after it was killed, and some time for the tests' machine.
+/// The time for which a killed copy stays the leader, and some more for a busy machine.
 const TAKE_OVER: std::time::Duration = std::time::Duration::from_secs(40);
 
 /// A new database for several copies.

@@ -23,7 +23,7 @@ use crate::{
     types::Timestamp,
 };
 
-/// How long the outcome of a commit is looked for after the connection was lost.
+/// The time for which the outcome of a commit is looked for after the connection was lost.
 const OUTCOME_DEADLINE: Duration = Duration::from_secs(10);
 const OUTCOME_POLL: Duration = Duration::from_millis(200);
 

@@ -178,7 +178,7 @@ impl r2d2::ManageConnection for Pooled {
     }
 }
 
-/// Why a connection could not be opened.
+/// The error of a connection that could not be opened.
 #[derive(Debug)]
 pub(super) struct ConnectionFailure(Error);
 

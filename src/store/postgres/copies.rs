@@ -22,14 +22,14 @@ use crate::{
 };
 
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
-/// How long a leader that does not renew its term remains the leader.
+/// The time for which a leader that does not renew its term remains the leader.
 const TERM_MS: i64 = 15_000;
 /// A leader stops its jobs before another copy can take over.
 const TERM: Duration = Duration::from_secs(10);
 /// A copy that was not seen for this long does not run any more.
 pub(super) const GONE_AFTER_MS: i64 = 15_000;
 
-/// What a copy knows about itself and the others.
+/// The state of a copy: whether it leads, and how many others run.
 #[derive(Default)]
 pub(in crate::store) struct CopyStatus {
     leads_until: Mutex<Option<Instant>>,

@@ -1,4 +1,4 @@
-//! What the server says about itself, for the doctor and for metrics.
+//! The report of a database server about itself, for the doctor.
 
 use super::session::Session;
 use crate::{
