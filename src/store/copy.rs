@@ -145,9 +145,7 @@ impl CopySide {
     }
 
     fn count_rows(&self, table: &TableLayout) -> Result<u64> {
-        let count = format!("select count(*) from {}", quoted(&table.name));
-        let count = self.access().first(&count, &(), |row| row.get::<i64>(0))?.unwrap_or(0);
-        u64::try_from(count).map_err(Error::internal)
+        u64::try_from(self.read(|tx| tx.count_rows(&table.name))?).map_err(Error::internal)
     }
 
     fn insert_into(&self, table: &TableLayout) -> Result<NewRows<'_>> {

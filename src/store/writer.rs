@@ -119,22 +119,14 @@ impl Queue {
             if job.found_damage() {
                 self.shared.metrics.damage_errors.add(1);
             }
-            begun = self.log_if_slow(job.as_ref(), begun);
+            let ended = Instant::now();
+            log_if_slow(job.name(), ended.duration_since(begun), self.slow);
+            begun = ended;
             if outcome.is_err() {
                 return (is_concerned, outcome);
             }
         }
         (is_concerned, Ok(()))
-    }
-
-    /// Logs a slow operation. Returns the current time.
-    fn log_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
-        let now = Instant::now();
-        let took = now.duration_since(begun);
-        if took >= self.slow {
-            tracing::warn!(operation = job.name(), duration_ms = took.as_millis(), "slow query");
-        }
-        now
     }
 
     /// Counts and logs a failed commit.
@@ -168,6 +160,13 @@ impl Queue {
         }
         self.reply(concerned, Some(error));
         self.reply(others, None);
+    }
+}
+
+/// Logs an operation that took as long as this limit.
+pub(super) fn log_if_slow(operation: &'static str, took: Duration, limit: Duration) {
+    if took >= limit {
+        tracing::warn!(operation, duration_ms = took.as_millis(), "slow query");
     }
 }
 

@@ -10,7 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{connection::Connector, errors::is_connection_lost, session::Session};
+use super::{
+    connection::Connector,
+    errors::{is_connection_lost, unreachable_server},
+    session::Session,
+};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
@@ -107,7 +111,7 @@ impl Committer {
     fn lock(&self, session: &Session, batch: i64) -> Result<Timestamp> {
         session.defer("begin isolation level read committed");
         let now = Access::Server(session).first(LOCK, &(self.copy.as_str(), batch), |row| row.get(0))?;
-        let now = now.ok_or_else(|| Error::internal("the row of the write lock is missing"))?;
+        let now = now.ok_or_else(missing_lock)?;
         Ok(self.clock.at_database(Timestamp(now)))
     }
 
@@ -181,6 +185,11 @@ impl Committer {
     }
 }
 
+/// Returns the error for a database without the row that each commit locks.
+pub(super) fn missing_lock() -> Error {
+    Error::internal("the row of the write lock is missing")
+}
+
 /// Runs one operation in a savepoint. An error means that the whole transaction is lost.
 fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
     transaction.begin_operation();
@@ -190,9 +199,7 @@ fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Res
     session.defer("savepoint operation");
     let keeps_changes = job.run(transaction);
     if session.is_lost() {
-        let detail =
-            ("The connection to the database was lost; nothing was stored.", "数据库连接中断，没有保存任何内容。");
-        return Err(Error::new(Code::StorageFailed).detail(detail).retry_after(Duration::from_secs(1)));
+        return Err(unreachable_server());
     }
     if !keeps_changes {
         session.defer("rollback to operation");

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{connection::Connector, schema, session::Session};
+use super::{committer::missing_lock, connection::Connector, schema, session::Session};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     error::{Error, Result},
@@ -61,7 +61,7 @@ impl CopyStatus {
         session.defer("begin isolation level read committed");
         let now = "update store_state set commits = commits where id = 0 \
             returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
-        let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_state)?;
+        let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_lock)?;
         let is_mine = if begins {
             session.execute(
                 "insert into store_copies (copy, batch, process, is_server, seen_at) values (?1, 0, ?2, 1, ?3) \
@@ -86,7 +86,7 @@ impl CopyStatus {
                 &[copy],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?
-            .ok_or_else(missing_state)?;
+            .ok_or_else(missing_lock)?;
         let others = "select count(*) from store_copies where copy <> ?1 and is_server = 1 and seen_at > ?2";
         let others = access.first(others, &(copy, now - GONE_AFTER_MS), |row| row.get(0))?.unwrap_or(0);
         session.run("commit")?;
@@ -110,20 +110,19 @@ impl Membership {
         let thread = std::thread::Builder::new().name("copies".into()).spawn(move || {
             let mut session = Some(session);
             while stopped.recv_timeout(RENEWED_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let renewed = match session.take_if(|session| !session.is_lost()) {
-                    Some(open) => Ok(open),
-                    None => connector.open(),
-                };
-                let outcome = renewed.and_then(|open| status.renew(&open, &copy, &process, false).map(|may_write| (open, may_write)));
-                match outcome {
-                    Ok((open, may_write)) => {
-                        session = Some(open);
-                        if !may_write && !is_outdated.swap(true, Ordering::Relaxed) {
-                            tracing::error!(
-                                "a newer version has migrated the database, or another process has the name of this copy; this one stops writing"
-                            );
-                        }
-                    }
+                let open = session.take_if(|session| !session.is_lost()).map_or_else(|| connector.open(), Ok);
+                let renewed = open.and_then(|open| {
+                    let may_write = status.renew(&open, &copy, &process, false)?;
+                    session = Some(open);
+                    Ok(may_write)
+                });
+                match renewed {
+                    Ok(true) => {}
+                    Ok(false) if is_outdated.swap(true, Ordering::Relaxed) => {}
+                    Ok(false) => tracing::error!(
+                        "a newer version has migrated the database, or another process has the name of this copy; \
+                         this one stops writing"
+                    ),
                     Err(error) => tracing::warn!(%error, "this copy could not announce itself"),
                 }
             }
@@ -152,8 +151,4 @@ impl Drop for Membership {
 fn leave(session: &Session, copy: &str, process: &str) -> Result<()> {
     session.execute("update store_state set leader = null, leader_until = null where leader = ?1", &[copy])?;
     session.execute("delete from store_copies where copy = ?1 and process = ?2", &[copy, process]).map(drop)
-}
-
-fn missing_state() -> Error {
-    Error::internal("the row of the write lock is missing")
 }

@@ -10,13 +10,11 @@ impl From<DatabaseError> for Error {
     #[cold]
     #[inline(never)]
     fn from(error: DatabaseError) -> Self {
+        if is_connection_lost(&error) {
+            return unreachable_server().caused_by(error);
+        }
         let code = code_of(&error);
-        let detail = if is_connection_lost(&error) {
-            ("The database server cannot be reached; nothing was stored.", "无法连接数据库服务器，没有保存任何内容。")
-        } else {
-            (code.meaning(), code.chinese())
-        };
-        let error = Self::new(code).detail(detail).caused_by(error);
+        let error = Self::new(code).detail((code.meaning(), code.chinese())).caused_by(error);
         if matches!(code, Code::Internal | Code::Unauthenticated) {
             error
         } else {
@@ -25,10 +23,17 @@ impl From<DatabaseError> for Error {
     }
 }
 
+/// Returns the error for a connection that is lost or cannot be opened.
+pub(super) fn unreachable_server() -> Error {
+    Error::new(Code::StorageFailed)
+        .detail((
+            "The database server cannot be reached; nothing was stored.",
+            "无法连接数据库服务器，没有保存任何内容。",
+        ))
+        .retry_after(Duration::from_secs(1))
+}
+
 fn code_of(error: &DatabaseError) -> Code {
-    if is_connection_lost(error) {
-        return Code::StorageFailed;
-    }
     match error.code() {
         Some(&SqlState::DISK_FULL) => Code::StorageFull,
         Some(

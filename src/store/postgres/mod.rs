@@ -35,11 +35,16 @@ pub(super) use self::{
     copy::{ServerCopySide, ServerRows},
     session::Session,
 };
-use super::{Read, SchemaPolicy, Tuning, sqlite::before_blocking, transaction::Access, writer::Writer};
+use super::{
+    Read, SchemaPolicy, Tuning,
+    sqlite::before_blocking,
+    transaction::Access,
+    writer::{Writer, log_if_slow},
+};
 use crate::{
     clock::Clock,
     concurrency::lock::lock_unpoisoned,
-    error::{Code, Error, Result},
+    error::{Error, Result},
     keys::ServerKey,
 };
 pub(super) use tokio_postgres::Row as ServerRow;
@@ -136,12 +141,8 @@ impl ServerStore {
         let read = || {
             let session = self.session()?;
             session.defer("begin isolation level repeatable read, read only");
-            let ended = EndOfRead(&session);
-            let outcome = operation(
-                &Read::new(Access::Server(ended.0), self.shared.clock.now()).with_keys(self.shared.keys.get()),
-            );
-            drop(ended);
-            outcome
+            let reading = EndOfRead(&session);
+            operation(&Read::new(Access::Server(reading.0), self.shared.clock.now()).with_keys(self.shared.keys.get()))
         };
         let is_of_runtime =
             Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -152,27 +153,19 @@ impl ServerStore {
         } else {
             read()
         };
-        let took = begun.elapsed();
-        if took >= self.shared.slow {
-            tracing::warn!(operation = name, duration_ms = took.as_millis(), "slow query");
-        }
+        log_if_slow(name, begun.elapsed(), self.shared.slow);
         outcome
     }
 
     /// Takes a connection that is not known to be lost: a restart of the server closes all idle ones.
     fn session(&self) -> Result<r2d2::PooledConnection<Pooled>> {
         for _ in 0..=self.shared.max_readers {
-            let session = self.shared.readers.get().map_err(|error| {
-                Error::new(Code::StorageFailed)
-                    .detail(("The database server cannot be reached.", "无法连接数据库服务器。"))
-                    .retry_after(Duration::from_secs(1))
-                    .caused_by(error)
-            })?;
+            let session = self.shared.readers.get().map_err(|error| errors::unreachable_server().caused_by(error))?;
             if !session.is_lost() {
                 return Ok(session);
             }
         }
-        Err(Error::new(Code::StorageFailed).retry_after(Duration::from_secs(1)))
+        Err(errors::unreachable_server())
     }
 
     pub(super) fn size(&self) -> Result<u64> {

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::session::Session;
 use crate::{
-    error::{Code, Error, Result},
+    error::{Error, Result},
     store::{SchemaPolicy, transaction::Access},
 };
 
@@ -69,27 +69,12 @@ impl From<tokio_postgres::Error> for Failure {
 fn prepare_once(session: &Session, policy: SchemaPolicy) -> Result<(), Failure> {
     session.run("begin")?;
     let found = version(session)?;
-    let current = VERSION;
-    if found > current {
-        let detail = format!(
-            "The database has schema version {found}; this program supports versions up to {current}. Use the newer \
-             program."
-        );
-        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail).into());
-    }
-    let may_change = if found == 0 { policy != SchemaPolicy::RequireCurrent } else { policy == SchemaPolicy::Migrate };
-    if found < current && !may_change {
-        let detail = format!(
-            "The database has schema version {found}, and this program needs version {current}. The server migrates it \
-             when it starts: start the server with this version first."
-        );
-        return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail).into());
-    }
+    policy.permit(found, VERSION)?;
     for step in &STEPS[found..] {
         session.run(step)?;
     }
-    if found < current {
-        session.run(&format!("update store_state set schema_version = {current} where id = 0"))?;
+    if found < VERSION {
+        session.run(&format!("update store_state set schema_version = {VERSION} where id = 0"))?;
     }
     session.run("commit")?;
     Ok(())

@@ -169,7 +169,7 @@ impl Session {
         let stream = self.round_trip(async { self.client.query_raw(&prepared.statement, values).await })?;
         let mut result = RowBuffer { stream: Some(Box::pin(stream)), received: VecDeque::new(), affected: 0 };
         if prepared.is_change {
-            result.receive_all().inspect_err(|_| self.has_failed.set(true))?;
+            result.receive_all().inspect_err(|error| self.note_failure(error))?;
             self.changes.set(self.changes.get() + result.affected);
         }
         let reading = Reading::begin(self, result);

@@ -43,6 +43,29 @@ pub enum SchemaPolicy {
     Migrate,
 }
 
+impl SchemaPolicy {
+    /// Checks that a database of version `found` can be used by a program of version `current`.
+    ///
+    /// # Errors
+    /// `data_directory_unusable` for a newer schema, or one that the policy forbids to change.
+    pub(in crate::store) fn permit(self, found: usize, current: usize) -> Result<()> {
+        if found > current {
+            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
+                "The database has schema version {found}; this program supports versions up to {current}. \
+                 Use the newer program, or restore a backup made before the upgrade."
+            )));
+        }
+        let can_change = if found == 0 { self != Self::RequireCurrent } else { self == Self::Migrate };
+        if found < current && !can_change {
+            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
+                "The database has schema version {found}, and this program needs version {current}. \
+                 The server migrates it when it starts: start or restart the server with this version first."
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// A schema as the steps that build it. Step `n` (from 1) takes a database from version `n - 1` to version `n`.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Schema {
@@ -68,22 +91,7 @@ impl Schema {
     /// `data_directory_unusable` if another program made the file, if its schema is newer, or if it is older and the
     /// policy forbids to change it.
     pub(super) fn check(&self, connection: &Connection, policy: SchemaPolicy) -> Result<()> {
-        let (found, current) = (self.version_of(connection)?, self.version());
-        if found > current {
-            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
-                "The database has schema version {found}; this program supports versions up to {current}. \
-                 Use the newer program, or restore a backup made before the upgrade."
-            )));
-        }
-        let can_change =
-            if found == 0 { policy != SchemaPolicy::RequireCurrent } else { policy == SchemaPolicy::Migrate };
-        if found < current && !can_change {
-            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
-                "The database has schema version {found}, and this program needs version {current}. \
-                 The server migrates it when it starts: start or restart the server with this version first."
-            )));
-        }
-        Ok(())
+        policy.permit(self.version_of(connection)?, self.version())
     }
 
     /// Applies the missing steps to a database that [`Self::check`] accepted. A copy of an older database is written

@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use super::{LONG_READ_LIMIT, SNAPSHOT_AGE, Shared};
 use crate::{
     error::{Error, Result},
-    store::{Read, transaction::Access},
+    store::{Read, transaction::Access, writer::log_if_slow},
 };
 
 /// Steps of SQLite's virtual machine between two checks of a read's time limit.
@@ -74,10 +74,7 @@ pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Resu
 fn read_erased(shared: &Shared, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
     let begun = Instant::now();
     let outcome = if is_worker() { read_on_worker(shared, operation) } else { read_once(shared, operation) };
-    let took = begun.elapsed();
-    if took >= shared.slow {
-        tracing::warn!(operation = name, duration_ms = took.as_millis(), "slow query");
-    }
+    log_if_slow(name, begun.elapsed(), shared.slow);
     outcome
 }
 
