@@ -135,7 +135,19 @@ impl Endpoint {
         handler: impl Handler<P, R>,
     ) -> Self {
         let parameters = P::describe();
-        let declared = parameters.iter().map(|parameter| parameter.name).collect();
+        let declared = names_of(&parameters);
+        let handler = Arc::new(TypedHandler { handler, declared, types: PhantomData });
+        Self::with_handler(method, path, access, (parameters, P::BODY), handler, R::describe)
+    }
+
+    fn with_handler(
+        method: Method,
+        path: &'static str,
+        access: Access,
+        (parameters, body_shape): (Vec<ParameterDescription>, BodyShape),
+        handler: Arc<dyn ErasedHandler>,
+        describe_reply: fn() -> ReplyDescription,
+    ) -> Self {
         Self {
             index: 0,
             area: Area::Operations,
@@ -147,7 +159,7 @@ impl Endpoint {
             notes: "",
             summary: "",
             parameters,
-            body_shape: P::BODY,
+            body_shape,
             errors: &[],
             body_limit: |limits| limits.body,
             budget: None,
@@ -155,9 +167,9 @@ impl Endpoint {
             last_event_id: None,
             admits_suspended: false,
             needs_recent_sign_in: false,
-            handler: Arc::new(TypedHandler { handler, declared, types: PhantomData }),
+            handler,
             is_creation: false,
-            describe_reply: R::describe,
+            describe_reply,
         }
     }
 
@@ -263,6 +275,10 @@ impl Endpoint {
     pub fn takes_body(&self) -> bool {
         takes_body(&self.method)
     }
+}
+
+fn names_of(parameters: &[ParameterDescription]) -> Vec<&'static str> {
+    parameters.iter().map(|parameter| parameter.name).collect()
 }
 
 struct TypedHandler<H, P, R> {

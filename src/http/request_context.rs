@@ -3,20 +3,16 @@
 //! A handler reads in place, awaits writes with [`RequestContext::committed`] and runs everything that blocks with
 //! [`RequestContext::blocking`].
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderName, header},
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     app::App,
-    concurrency::lock::lock_unpoisoned,
     domain::{
         identity::users::{self, User},
         money::{coins::GrantLimit, ledger::Authority},
@@ -289,11 +285,10 @@ impl RequestContext {
         T: Send + 'static,
         F: FnOnce(&App) -> Result<T> + Send + 'static,
     {
-        let (app, outcome) = (Arc::clone(&self.app), Arc::new(Mutex::new(None)));
-        let slot = Arc::clone(&outcome);
-        run_blocking(Box::new(move || *lock_unpoisoned(&slot) = Some(operation(&app)))).await?;
-        let outcome = lock_unpoisoned(&outcome).take();
-        outcome.unwrap_or_else(|| Err(Error::internal("a blocking operation had no outcome")))
+        let app = Arc::clone(&self.app);
+        let outcome = run_blocking(Box::new(move || -> AnyBox { Box::new(operation(&app)) })).await?;
+        let outcome = outcome.downcast().map_err(|_| Error::internal("a blocking operation had another outcome"))?;
+        *outcome
     }
 
     /// Runs a report or list of administrators, which may read many rows, on a blocking thread. Waits while too many
@@ -306,13 +301,7 @@ impl RequestContext {
         T: Send + 'static,
         F: FnOnce(&App) -> Result<T> + Send + 'static,
     {
-        let permit = tokio::time::timeout(REPORT_WAIT, Arc::clone(&self.reports).acquire_owned()).await;
-        let permit = permit.map_err(|_| {
-            Error::new(Code::Overloaded)
-                .detail(("Too many reports are running.", "正在运行的报表过多。"))
-                .retry_after(REPORT_WAIT)
-        })?;
-        let permit = permit.map_err(Error::internal)?;
+        let permit = self.report_permit().await?;
         // The operation keeps the permit if the client disconnects, because it goes on.
         self.blocking(move |app| {
             let _permit = permit;
@@ -320,9 +309,23 @@ impl RequestContext {
         })
         .await
     }
+
+    /// Waits for the turn of a report.
+    async fn report_permit(&self) -> Result<OwnedSemaphorePermit> {
+        let permit = tokio::time::timeout(REPORT_WAIT, Arc::clone(&self.reports).acquire_owned()).await;
+        let permit = permit.map_err(|_| {
+            Error::new(Code::Overloaded)
+                .detail(("Too many reports are running.", "正在运行的报表过多。"))
+                .retry_after(REPORT_WAIT)
+        })?;
+        permit.map_err(Error::internal)
+    }
 }
 
+/// A value whose type only its receiver knows.
+type AnyBox = Box<dyn Any + Send>;
+
 /// Runs a closure on a blocking thread. Not generic, because tokio's tasks would be compiled again for each closure.
-async fn run_blocking(work: Box<dyn FnOnce() + Send>) -> Result<()> {
+async fn run_blocking(work: Box<dyn FnOnce() -> AnyBox + Send>) -> Result<AnyBox> {
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 
 use super::{
     Read, Row, SchemaPolicy, SqlValue, Tuning, Write,
-    postgres::{ServerCopySide, ServerRows},
+    postgres::{ServerCopySide, ServerRows, ServerStore},
     sqlite::{self, FileCopySide, FileRows, TableLayout, table_layouts},
     tables::quoted,
     transaction::Access,
@@ -189,6 +189,19 @@ impl NewRows<'_> {
     }
 }
 
+/// Copies one state of a database on a server to a new file, while others write.
+pub(super) fn copy_server_to_file(
+    server: &ServerStore,
+    path: &Path,
+    now: Timestamp,
+    progress: RowProgress<'_>,
+) -> Result<()> {
+    let source = CopySide { engine: CopyEngine::Server(Box::new(server.snapshot()?)), keys: None, now };
+    let target = CopySide::create_file(path, now)?;
+    copy_tables(&source, &target, progress)?;
+    target.commit()
+}
+
 /// Copies the rows and counters of all tables to an empty database, and compares the result with the source.
 ///
 /// # Errors
@@ -249,7 +262,7 @@ fn read_table(
     progress: &mut dyn FnMut(u64),
 ) -> Result<CopiedTable> {
     let (mut rows, mut digest) = (0, digest::Context::new(&digest::SHA256));
-    let read = side.access().query(&table.select(), &(), |row| {
+    let read = side.access().query(&table.select(), &[], &mut |row| {
         let values = values_of(row, table)?;
         for value in &values {
             add_to(&mut digest, *value);

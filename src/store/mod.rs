@@ -47,12 +47,14 @@ pub use self::{
 };
 use self::{
     postgres::ServerStore,
+    transaction::ErasedRead,
     writer::{TransactionKind, Writer},
 };
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     keys::ServerKey,
+    types::Timestamp,
 };
 
 /// Interval at which the writer checks for a cancelled preparation.
@@ -150,9 +152,19 @@ impl Store {
     /// # Errors
     /// Errors of the operation, storage errors.
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        let name = std::any::type_name_of_val(&operation);
+        let (mut operation, mut outcome) = (Some(operation), None);
+        self.read_erased(name, &mut |read| {
+            outcome = operation.take().map(|operation| operation(read)).transpose()?;
+            Ok(())
+        })?;
+        outcome.ok_or_else(|| Error::internal("a read did not run"))
+    }
+
+    fn read_erased(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
         match &self.engine {
-            Engine::File(file) => file.read(operation),
-            Engine::Server(server) => server.read(operation),
+            Engine::File(file) => file.read(name, operation),
+            Engine::Server(server) => server.read(name, operation),
         }
     }
 
@@ -262,6 +274,17 @@ impl Store {
         match &self.engine {
             Engine::File(file) => file.schema_faults(),
             Engine::Server(server) => server.schema_faults(),
+        }
+    }
+
+    /// Copies one state of the database to a new file, while others write. Blocks.
+    ///
+    /// # Errors
+    /// Storage errors; the file is then incomplete.
+    pub fn copy_to_file(&self, path: &Path, now: Timestamp, progress: RowProgress<'_>) -> Result<()> {
+        match &self.engine {
+            Engine::File(file) => file.copy_to(path, &mut |done, total| progress("copying", done, total)),
+            Engine::Server(server) => copy::copy_server_to_file(server, path, now, progress),
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
     postgres::Session,
     row::Row,
     sqlite::{FileConnection, Statement},
-    value::{RowResult, SqlParameters},
+    value::{RowResult, SqlParameters, SqlValue},
 };
 use crate::{
     error::{Error, Result},
@@ -27,13 +27,11 @@ pub(super) enum Access<'connection> {
     Server(&'connection Session),
 }
 
+/// Receives the rows of a query until it breaks. Not generic, so that the code around it is compiled once.
+pub(super) type Visit<'operation> = &'operation mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>;
+
 impl Access<'_> {
-    pub(super) fn query(
-        self,
-        sql: &str,
-        parameters: &impl SqlParameters,
-        visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
+    pub(super) fn query(self, sql: &str, parameters: &[SqlValue<'_>], visit: Visit<'_>) -> Result<ControlFlow<()>> {
         match self {
             Self::File(connection) => Statement::prepare(connection, sql)?.query(parameters, visit),
             Self::Server(session) => session.query(sql, parameters, visit),
@@ -48,17 +46,26 @@ impl Access<'_> {
         row: impl FnOnce(&Row<'_>) -> RowResult<T>,
     ) -> Result<Option<T>> {
         let (mut row, mut first) = (Some(row), None);
-        let visited = self.query(sql, parameters, |found| {
+        self.query(sql, parameters.values().as_ref(), &mut |found| {
             first = row.take().map(|row| row(found)).transpose()?;
             Ok(ControlFlow::Break(()))
-        });
-        visited.map(|_| first)
+        })
+        .map(|_| first)
     }
 
-    fn execute(self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
+    pub(super) fn execute(self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
+        let values = parameters.values();
         match self {
-            Self::File(connection) => Statement::prepare(connection, sql)?.execute(parameters),
-            Self::Server(session) => session.execute(sql, parameters),
+            Self::File(connection) => Statement::prepare(connection, sql)?.execute(values.as_ref()),
+            Self::Server(session) => session.execute(sql, values.as_ref()),
+        }
+    }
+
+    fn insert(self, sql: &str, parameters: &impl SqlParameters) -> Result<i64> {
+        let values = parameters.values();
+        match self {
+            Self::File(connection) => Statement::prepare(connection, sql)?.insert(values.as_ref()),
+            Self::Server(session) => session.insert(sql, values.as_ref()),
         }
     }
 
@@ -159,11 +166,14 @@ impl<'connection> Read<'connection> {
         &self,
         sql: &str,
         params: impl SqlParameters,
-        row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        self.access.query(sql, &params, row)
+        self.access.query(sql, params.values().as_ref(), &mut row)
     }
 }
+
+/// A read with its result type erased, so that the code around it is compiled once.
+pub(super) type ErasedRead<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
 
 /// An operation's access to the writer's transaction.
 pub struct Write<'connection> {
@@ -213,10 +223,7 @@ impl<'connection> Write<'connection> {
     /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which
     /// SQLite creates a temporary table each time.
     pub fn insert(&self, sql: &str, params: impl SqlParameters) -> Result<i64> {
-        match self.read.access {
-            Access::File(connection) => Statement::prepare(connection, sql)?.insert(&params),
-            Access::Server(session) => session.insert(sql, &params),
-        }
+        self.read.access.insert(sql, &params)
     }
 
     /// Rolls back all changes of this operation, so that it can store something else instead. Requires the savepoint of
@@ -254,11 +261,12 @@ impl<'connection> Write<'connection> {
         match self.read.access {
             Access::File(connection) => {
                 let mut statement = Statement::prepare(connection, sql)?;
-                sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(&params)?))
+                sets.into_iter()
+                    .try_fold(0, |changed, params| Ok(changed + statement.execute(params.values().as_ref())?))
             }
-            Access::Server(session) => {
-                sets.into_iter().try_fold(0, |changed, params| Ok(changed + session.execute(sql, &params)?))
-            }
+            Access::Server(session) => sets
+                .into_iter()
+                .try_fold(0, |changed, params| Ok(changed + session.execute(sql, params.values().as_ref())?)),
         }
     }
 }

@@ -21,13 +21,11 @@ pub trait SqlParameter {
 
 /// The parameters of a statement, in the order of their numbers from `?1`: a tuple, an array, or `()` for none.
 pub trait SqlParameters {
-    const COUNT: usize;
+    type Values<'own>: AsRef<[SqlValue<'own>]>
+    where
+        Self: 'own;
 
-    /// Calls `bind` with each parameter in order, until it fails.
-    fn try_each<'own, Failure>(
-        &'own self,
-        bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
-    ) -> Result<(), Failure>;
+    fn values(&self) -> Self::Values<'_>;
 }
 
 /// A type that columns are read into. `None` means that the column holds another type, or a value out of range.
@@ -210,38 +208,31 @@ impl<C: SqlColumn> SqlColumn for Option<C> {
 }
 
 impl SqlParameters for () {
-    const COUNT: usize = 0;
+    type Values<'own> = [SqlValue<'own>; 0];
 
-    fn try_each<'own, Failure>(
-        &'own self,
-        _: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        Ok(())
+    fn values(&self) -> Self::Values<'_> {
+        []
     }
 }
 
 impl<P: SqlParameter, const COUNT: usize> SqlParameters for [P; COUNT] {
-    const COUNT: usize = COUNT;
+    type Values<'own>
+        = [SqlValue<'own>; COUNT]
+    where
+        P: 'own;
 
-    fn try_each<'own, Failure>(
-        &'own self,
-        mut bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        self.iter().try_for_each(|parameter| bind(parameter.value()))
+    fn values(&self) -> Self::Values<'_> {
+        self.each_ref().map(SqlParameter::value)
     }
 }
 
 macro_rules! tuples {
     ($(($count:literal: $($parameter:ident $index:tt),*))*) => { $(
         impl<$($parameter: SqlParameter),*> SqlParameters for ($($parameter,)*) {
-            const COUNT: usize = $count;
+            type Values<'own> = [SqlValue<'own>; $count] where Self: 'own;
 
-            fn try_each<'own, Failure>(
-        &'own self,
-        mut bind: impl FnMut(SqlValue<'own>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-                $(bind(self.$index.value())?;)*
-                Ok(())
+            fn values(&self) -> Self::Values<'_> {
+                [$(self.$index.value()),*]
             }
         }
     )* };
@@ -272,16 +263,8 @@ mod tests {
 
     #[test]
     fn parameters_keep_their_order_and_count() {
-        fn values<P: SqlParameters>(parameters: &P) -> Vec<String> {
-            let mut values = Vec::new();
-            parameters
-                .try_each(|value| {
-                    values.push(format!("{value:?}"));
-                    Ok::<_, ()>(())
-                })
-                .unwrap();
-            assert_eq!(values.len(), P::COUNT);
-            values
+        fn values(parameters: &impl SqlParameters) -> Vec<String> {
+            parameters.values().as_ref().iter().map(|value| format!("{value:?}")).collect()
         }
         assert_eq!(values(&(7_u32, "a", None::<i64>)), ["Integer(7)", "Text(\"a\")", "Null"]);
         assert_eq!(values(&[true, false]), ["Integer(1)", "Integer(0)"]);

@@ -10,7 +10,7 @@ use std::{
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -211,22 +211,26 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        if self.is_superseded() {
-            return Pending::ready(Err(Code::Superseded.into()));
-        }
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
+        match self.enqueue(job) {
+            Ok(()) => Pending::queued(receiver),
+            Err(refusal) => Pending::ready(Err(refusal)),
+        }
+    }
+
+    fn enqueue(&self, job: Box<dyn Job>) -> Result<()> {
+        if self.is_superseded() {
+            return Err(Code::Superseded.into());
+        }
         let Some(queue) = lock_unpoisoned(&self.queue).clone() else {
-            return Pending::ready(Err(busy(("The service is stopping.", "服务正在停止。"))));
+            return Err(busy(("The service is stopping.", "服务正在停止。")));
         };
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
-        match queue.try_send(job) {
-            Ok(()) => Pending::queued(receiver),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.shared.queued.fetch_sub(1, Ordering::Relaxed);
-                Pending::ready(Err(busy(("Too many changes are waiting for the disk.", "等待写入磁盘的更改过多。"))))
-            }
-        }
+        queue.try_send(job).map_err(|_| {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+            busy(("Too many changes are waiting for the disk.", "等待写入磁盘的更改过多。"))
+        })
     }
 
     /// Sets the dispatcher of replies. Only the first one counts.

@@ -119,18 +119,17 @@ impl<'request> Reader<'request> {
     /// with stored data.
     pub fn parse<P: Parameters>(mut self) -> Result<P> {
         let parameters = P::read(&mut Fields::Read(&mut self));
+        let has_fault = self.conflict.is_some() || self.failure.is_some() || !self.errors.is_empty();
+        parameters.filter(|_| !has_fault).ok_or_else(|| self.into_error())
+    }
+
+    fn into_error(self) -> Error {
         if let Some(name) = self.conflict {
             let detail =
                 (format!("`{name}` was given twice with different values."), format!("`{name}` 出现了两个不同的值。"));
-            return Err(Error::new(Code::ConflictingParameter).detail(detail));
+            return Error::new(Code::ConflictingParameter).detail(detail);
         }
-        if let Some(failure) = self.failure {
-            return Err(failure);
-        }
-        match parameters {
-            Some(parameters) if self.errors.is_empty() => Ok(parameters),
-            _ => Err(Error::fields(self.errors)),
-        }
+        self.failure.unwrap_or_else(|| Error::fields(self.errors))
     }
 
     /// Checks values that depend on each other and collects the fields that the check rejects.
@@ -159,7 +158,16 @@ impl<'request> Reader<'request> {
     /// Reads a field that may be missing. The outer `None` means that its value is invalid.
     #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
-        for foreign in T::FOREIGN_NAMES {
+        self.reject_foreign_names(name, T::FOREIGN_NAMES);
+        match self.single::<T>(name) {
+            Some(value) => self.read_one(name, &value).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Rejects names of similar parameters of other lists.
+    fn reject_foreign_names(&mut self, name: &'static str, foreign_names: &[&'static str]) {
+        for foreign in foreign_names {
             if *foreign != name && self.is_sent(foreign) {
                 let fault = Fault::new(
                     FieldCode::NotAllowed,
@@ -170,10 +178,6 @@ impl<'request> Reader<'request> {
                 );
                 self.errors.push(fault.in_field(foreign));
             }
-        }
-        match self.single::<T>(name) {
-            Some(value) => self.read_one(name, &value).map(Some),
-            None => Some(None),
         }
     }
 
@@ -349,10 +353,19 @@ impl<'request> Reader<'request> {
 
     /// Returns the value of a field that occurs once. Records a conflict if its values differ.
     fn single<T: Parameter>(&mut self, name: &'static str) -> Option<RawValue<'request>> {
+        self.single_by(name, is_absent::<T>, T::is_same)
+    }
+
+    fn single_by(
+        &mut self,
+        name: &'static str,
+        is_absent: fn(&RawValue<'_>) -> bool,
+        is_same: fn(&RawValue<'_>, &RawValue<'_>, &Rules<'_>) -> bool,
+    ) -> Option<RawValue<'request>> {
         let values = self.query.iter().chain(&self.body).filter(|(other, _)| other == name).map(|(_, value)| value);
-        let mut all = values.filter(|value| !is_absent::<T>(value));
+        let mut all = values.filter(|value| !is_absent(value));
         let first = all.next()?.clone();
-        if all.any(|other| !T::is_same(other, &first, &self.rules)) {
+        if all.any(|other| !is_same(other, &first, &self.rules)) {
             self.conflict.get_or_insert(name);
         }
         Some(first)

@@ -177,8 +177,8 @@ impl Committer {
     /// Removes the row of a command when it ends. A row that remains after a crash is harmless.
     fn forget_copy(&self) {
         if let Some(session) = self.state.borrow_mut().session.take()
-            && let Err(error) =
-                session.execute("delete from store_copies where copy = ?1 and is_server = 0", &[self.copy.as_str()])
+            && let Err(error) = Access::Server(&session)
+                .execute("delete from store_copies where copy = ?1 and is_server = 0", &[self.copy.as_str()])
         {
             tracing::warn!(%error, "the row of this copy could not be removed");
         }
@@ -195,6 +195,10 @@ fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Res
     transaction.begin_operation();
     if job.kind() == TransactionKind::Vacuum {
         return Err(Code::UnsupportedByDatabase.into());
+    }
+    if job.kind() == TransactionKind::Exclusive {
+        // It waits for its preparation, which may take long.
+        session.defer("set local idle_in_transaction_session_timeout = 0");
     }
     session.defer("savepoint operation");
     let keeps_changes = job.run(transaction);

@@ -63,19 +63,19 @@ impl CopyStatus {
             returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
         let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_lock)?;
         let is_mine = if begins {
-            session.execute(
+            access.execute(
                 "insert into store_copies (copy, batch, process, is_server, seen_at) values (?1, 0, ?2, 1, ?3) \
                  on conflict (copy) do update set process = excluded.process, is_server = 1, seen_at = excluded.seen_at",
                 &(copy, process, now),
             )?
         } else {
-            session.execute(
+            access.execute(
                 "update store_copies set seen_at = ?3 where copy = ?1 and process = ?2",
                 &(copy, process, now),
             )?
         };
-        session.execute("delete from store_copies where seen_at < ?1", &[now - 86_400_000])?;
-        session.execute(
+        access.execute("delete from store_copies where seen_at < ?1", &[now - 86_400_000])?;
+        access.execute(
             "update store_state set leader = ?1, leader_until = ?2 where id = 0 \
              and (leader = ?1 or leader_until is null or leader_until < ?3)",
             &(copy, now + TERM_MS, now),
@@ -149,6 +149,7 @@ impl Drop for Membership {
 
 /// Lets another copy lead at once.
 fn leave(session: &Session, copy: &str, process: &str) -> Result<()> {
-    session.execute("update store_state set leader = null, leader_until = null where leader = ?1", &[copy])?;
-    session.execute("delete from store_copies where copy = ?1 and process = ?2", &[copy, process]).map(drop)
+    let access = Access::Server(session);
+    access.execute("update store_state set leader = null, leader_until = null where leader = ?1", &[copy])?;
+    access.execute("delete from store_copies where copy = ?1 and process = ?2", &[copy, process]).map(drop)
 }

@@ -3,7 +3,7 @@
 //! The lock on `store_state` keeps the writers of all copies of the service out until the transaction ends. It is taken
 //! before the first read, so the snapshot contains everything that they had committed.
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use secrecy::SecretString;
@@ -30,11 +30,15 @@ const BEGIN: &str = "begin isolation level repeatable read; set local statement_
     set local idle_in_transaction_session_timeout = 0; set local lock_timeout = '10s'; \
     lock table store_state in exclusive mode";
 
+/// Begins a transaction that only reads and delays no writer.
+const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read, read only; set local statement_timeout = 0; \
+    set local idle_in_transaction_session_timeout = 0";
+
 /// A transaction on a server.
 pub(in crate::store) struct ServerCopySide {
     session: Session,
     /// Runs the connection, so it is dropped after the session.
-    _connector: Connector,
+    _connector: Arc<Connector>,
 }
 
 /// Streams rows into a table by `COPY`.
@@ -47,10 +51,17 @@ pub(in crate::store) struct ServerRows<'side> {
 impl ServerCopySide {
     /// Begins a transaction that keeps other writers out. Creates the schema first if the policy permits it.
     pub(in crate::store) fn open(url: &SecretString, policy: SchemaPolicy) -> Result<Self> {
-        let connector = Connector::new(Address::parse(url)?)?;
+        let connector = Arc::new(Connector::new(Address::parse(url)?)?);
         let session = connector.open()?;
         schema::prepare(&session, policy)?;
         session.run(BEGIN)?;
+        Ok(Self { session, _connector: connector })
+    }
+
+    /// Begins a transaction that reads one state of the database while others write.
+    pub(super) fn open_snapshot(connector: Arc<Connector>) -> Result<Self> {
+        let session = connector.open()?;
+        session.run(BEGIN_SNAPSHOT)?;
         Ok(Self { session, _connector: connector })
     }
 

@@ -38,7 +38,7 @@ pub(super) use self::{
 use super::{
     Read, SchemaPolicy, Tuning,
     sqlite::before_blocking,
-    transaction::Access,
+    transaction::{Access, ErasedRead},
     writer::{Writer, log_if_slow},
 };
 use crate::{
@@ -136,9 +136,9 @@ impl ServerStore {
         &self.shared.writer
     }
 
-    pub(super) fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        let (name, begun) = (std::any::type_name_of_val(&operation), Instant::now());
-        let read = || {
+    pub(super) fn read(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
+        let begun = Instant::now();
+        let mut read = || {
             let session = self.session()?;
             session.defer("begin isolation level repeatable read, read only");
             let reading = EndOfRead(&session);
@@ -173,6 +173,11 @@ impl ServerStore {
         let size =
             Access::Server(&session).first("select pg_database_size(current_database())", &(), |row| row.get(0))?;
         Ok(size.map_or(0, i64::unsigned_abs))
+    }
+
+    /// Begins a transaction that reads one state of the database while others write.
+    pub(super) fn snapshot(&self) -> Result<ServerCopySide> {
+        ServerCopySide::open_snapshot(Arc::clone(&self.shared.connector))
     }
 
     pub(super) fn report(&self) -> Result<ServerReport> {

@@ -20,7 +20,10 @@ use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRo
 use super::errors::is_connection_lost;
 use crate::{
     error::{Error, Result},
-    store::{Row, SqlParameters, SqlValue, transaction::Access},
+    store::{
+        Row, SqlValue,
+        transaction::{Access, Visit},
+    },
 };
 
 pub(in crate::store) struct Session {
@@ -144,29 +147,15 @@ impl Session {
         Ok(prepared)
     }
 
-    fn request<'own>(
-        &self,
-        sql: &str,
-        parameters: &'own impl SqlParameters,
-    ) -> Result<(Prepared, Vec<SqlValue<'own>>)> {
-        let prepared = self.prepare(sql)?;
-        let mut values = Vec::new();
-        parameters.try_each(|value| {
-            values.push(value);
-            Ok::<_, Error>(())
-        })?;
-        Ok((prepared, values))
-    }
-
     /// Passes each row to `visit` until it breaks.
     pub(in crate::store) fn query(
         &self,
         sql: &str,
-        parameters: &impl SqlParameters,
-        mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        parameters: &[SqlValue<'_>],
+        visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
-        let (prepared, values) = self.request(sql, parameters)?;
-        let stream = self.round_trip(async { self.client.query_raw(&prepared.statement, values).await })?;
+        let prepared = self.prepare(sql)?;
+        let stream = self.round_trip(async { self.client.query_raw(&prepared.statement, parameters).await })?;
         let mut result = RowBuffer { stream: Some(Box::pin(stream)), received: VecDeque::new(), affected: 0 };
         if prepared.is_change {
             result.receive_all().inspect_err(|error| self.note_failure(error))?;
@@ -182,19 +171,19 @@ impl Session {
     }
 
     /// Returns the number of changed rows.
-    pub(in crate::store) fn execute(&self, sql: &str, parameters: &impl SqlParameters) -> Result<usize> {
+    pub(in crate::store) fn execute(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<usize> {
         if ["savepoint ", "release ", "rollback to "].iter().any(|start| sql.starts_with(start)) {
             self.defer(sql);
             return Ok(0);
         }
-        let (prepared, values) = self.request(sql, parameters)?;
-        let changed = self.round_trip(async { self.client.execute_raw(&prepared.statement, values).await })?;
+        let prepared = self.prepare(sql)?;
+        let changed = self.round_trip(async { self.client.execute_raw(&prepared.statement, parameters).await })?;
         self.changes.set(self.changes.get() + changed);
         usize::try_from(changed).map_err(Error::internal)
     }
 
     /// Inserts one row into a table with an integer key and returns the key.
-    pub(in crate::store) fn insert(&self, sql: &str, parameters: &impl SqlParameters) -> Result<i64> {
+    pub(in crate::store) fn insert(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<i64> {
         let known = self.insertions.borrow().get(sql).cloned();
         let complete = if let Some(complete) = known {
             complete
@@ -203,7 +192,12 @@ impl Session {
             self.insertions.borrow_mut().insert(sql.into(), Arc::clone(&complete));
             complete
         };
-        let key = Access::Server(self).first(&complete, parameters, |row| row.get(0))?;
+        let mut key = None;
+        self.query(&complete, parameters, &mut |row| {
+            key = Some(row.get(0)?);
+            Ok(ControlFlow::Break(()))
+        })
+        .map(drop)?;
         key.ok_or_else(|| Error::internal("an insertion inserted no row"))
     }
 

@@ -65,7 +65,7 @@ impl FileStore {
     ///
     /// # Errors
     /// Storage errors; the file is then incomplete.
-    pub fn copy_to(&self, path: &Path, progress: CopyProgress<'_>) -> Result<()> {
+    pub(in crate::store) fn copy_to(&self, path: &Path, progress: CopyProgress<'_>) -> Result<()> {
         let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
         let transaction = snapshot::ReadTransaction::begin(&connection)?;

@@ -63,7 +63,7 @@ pub use self::{
 };
 use super::{
     Pending, Read, Tuning, WriterLoad, files,
-    transaction::Access,
+    transaction::{Access, ErasedRead},
     writer::{TransactionKind, Writer},
 };
 use crate::{clock::Clock, error::Result, keys::ServerKey, metrics::Counter};
@@ -185,8 +185,8 @@ impl FileStore {
         let _ = self.shared.keys.set(keys);
     }
 
-    pub(super) fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        snapshot::read(&self.shared, operation).inspect_err(|error| {
+    pub(super) fn read(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
+        snapshot::read(&self.shared, name, operation).inspect_err(|error| {
             if is_damage(error) {
                 self.shared.damage_errors.add(1);
             }

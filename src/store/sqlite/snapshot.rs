@@ -19,7 +19,11 @@ use rusqlite::Connection;
 use super::{LONG_READ_LIMIT, SNAPSHOT_AGE, Shared};
 use crate::{
     error::{Error, Result},
-    store::{Read, transaction::Access, writer::log_if_slow},
+    store::{
+        Read,
+        transaction::{Access, ErasedRead},
+        writer::log_if_slow,
+    },
 };
 
 /// Steps of SQLite's virtual machine between two checks of a read's time limit.
@@ -58,20 +62,7 @@ struct Snapshot {
     taken: Instant,
 }
 
-/// A read with its result type erased, so that the code around it is compiled once.
-type ErasedRead<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
-
-pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-    let name = std::any::type_name_of_val(&operation);
-    let (mut operation, mut outcome) = (Some(operation), None);
-    read_erased(shared, name, &mut |read| {
-        outcome = operation.take().map(|operation| operation(read)).transpose()?;
-        Ok(())
-    })?;
-    outcome.ok_or_else(|| Error::internal("a read did not run"))
-}
-
-fn read_erased(shared: &Shared, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
+pub(super) fn read(shared: &Shared, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
     let begun = Instant::now();
     let outcome = if is_worker() { read_on_worker(shared, operation) } else { read_once(shared, operation) };
     log_if_slow(name, begun.elapsed(), shared.slow);

@@ -9,10 +9,7 @@ use rusqlite::{
 
 use crate::{
     error::{Error, Result},
-    store::{
-        Row,
-        value::{SqlParameters, SqlValue},
-    },
+    store::{Row, transaction::Visit, value::SqlValue},
 };
 
 /// A prepared statement that runs any number of times.
@@ -26,24 +23,16 @@ impl<'connection> Statement<'connection> {
         Ok(Self { prepared: connection.prepare_cached(sql)?, connection })
     }
 
-    fn bind<P: SqlParameters>(&mut self, parameters: &P) -> rusqlite::Result<()> {
+    fn bind(&mut self, parameters: &[SqlValue<'_>]) -> rusqlite::Result<()> {
         let needed = self.prepared.parameter_count();
-        if needed != P::COUNT {
-            return Err(rusqlite::Error::InvalidParameterCount(P::COUNT, needed));
+        if needed != parameters.len() {
+            return Err(rusqlite::Error::InvalidParameterCount(parameters.len(), needed));
         }
-        let mut number = 0;
-        parameters.try_each(|value| {
-            number += 1;
-            self.prepared.raw_bind_parameter(number, value)
-        })
+        (1..).zip(parameters).try_for_each(|(number, value)| self.prepared.raw_bind_parameter(number, value))
     }
 
     /// Passes each row to `visit` until it breaks.
-    pub(in crate::store) fn query(
-        &mut self,
-        parameters: &impl SqlParameters,
-        mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
+    pub(in crate::store) fn query(&mut self, parameters: &[SqlValue<'_>], visit: Visit<'_>) -> Result<ControlFlow<()>> {
         self.bind(parameters)?;
         let mut rows = self.prepared.raw_query();
         while let Some(found) = rows.next()? {
@@ -55,13 +44,13 @@ impl<'connection> Statement<'connection> {
     }
 
     /// Returns the number of changed rows.
-    pub(in crate::store) fn execute(&mut self, parameters: &impl SqlParameters) -> Result<usize> {
+    pub(in crate::store) fn execute(&mut self, parameters: &[SqlValue<'_>]) -> Result<usize> {
         self.bind(parameters)?;
         Ok(self.prepared.raw_execute()?)
     }
 
     /// Inserts one row and returns its integer key.
-    pub(in crate::store) fn insert(&mut self, parameters: &impl SqlParameters) -> Result<i64> {
+    pub(in crate::store) fn insert(&mut self, parameters: &[SqlValue<'_>]) -> Result<i64> {
         match self.execute(parameters)? {
             1 => Ok(self.connection.last_insert_rowid()),
             count => Err(Error::internal(rusqlite::Error::StatementChangedRows(count))),

@@ -101,14 +101,16 @@ where
     }
 
     fn reply(self: Box<Self>, failure: Option<&Error>) {
-        let outcome = match (self.outcome, failure) {
-            (Some(Err(error)), None) => Err(error),
-            (Some(Err(error)), Some(_)) if !error.keeps_changes => Err(error),
-            (_, Some(failure)) => Err(failure.without_source()),
-            (Some(Ok(value)), None) => Ok(value),
-            (None, None) => Err(Error::internal("an operation was replied to before it ran")),
+        let outcome = match failure {
+            Some(failure) => Err(error_after(self.outcome.and_then(Result::err), failure)),
+            None => self.outcome.unwrap_or_else(|| Err(Error::internal("an operation was replied to before it ran"))),
         };
         // The caller may be gone.
         drop(self.reply.send(outcome));
     }
+}
+
+/// Returns the error of an operation whose commit failed: its own, unless its changes were to be kept.
+fn error_after(own: Option<Error>, failure: &Error) -> Error {
+    own.filter(|error| !error.keeps_changes).unwrap_or_else(|| failure.without_source())
 }

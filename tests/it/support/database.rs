@@ -50,13 +50,7 @@ impl Database {
     }
 
     fn rows(&self, sql: &str, parameters: &impl SqlParameters) -> Result<(Vec<Row>, usize), Failure> {
-        let mut values = Vec::new();
-        parameters
-            .try_each(|value| {
-                values.push(Owned::from(value));
-                Ok::<_, Failure>(())
-            })
-            .unwrap();
+        let values: Vec<_> = parameters.values().as_ref().iter().map(|value| Owned::from(*value)).collect();
         match &self.0 {
             Engine::File(connection) => rows_of_file(connection, sql, &values).map_err(|error| error.to_string()),
             Engine::Server(client) => {

@@ -172,14 +172,13 @@ fn record_failure(backups: &Backups, error: &Error) -> Result<()> {
 fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result<CreatedBackup> {
     let started = Instant::now();
     let directory = core.config.backup_directory();
-    let database = core.store.require_file()?;
-    files::ensure_free_space(&directory, files::database_size(database.path()) + core.config.backup.free_space.0)?;
+    files::ensure_free_space(&directory, core.store.size()? + core.config.backup.free_space.0)?;
     let at = core.clock.now();
     let name = file_name(at, occasion);
     let path = directory.join(&name);
     let unfinished = directory.join(format!("{name}{UNFINISHED}"));
     let mut write = || -> Result<Findings> {
-        database.copy_to(&unfinished, &mut |done, total| progress("copying", done, total))?;
+        core.store.copy_to_file(&unfinished, at, progress)?;
         let findings = check_copy(core, &unfinished, at, progress)?;
         backup::add_contents(&unfinished, &attachments(core, findings)?)?;
         manifest::write(&unfinished, &path, findings)?;
