@@ -146,15 +146,12 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("alerts", send_alerts)?,
         start("words", update_word_list)?,
         start("shadow", moderate_samples)?,
+        start("backups", make_backups)?,
+        start("uploads", upload_backups)?,
     ];
-    // Other engines have tools of their own for these.
+    // Other engines have no pages.
     if app.core.store.file().is_some() {
-        detached.extend([
-            start("backups", make_backups)?,
-            start("uploads", upload_backups)?,
-            start("latest", verify_latest)?,
-            start("free-space", scrub_free_space)?,
-        ]);
+        detached.extend([start("latest", verify_latest)?, start("free-space", scrub_free_space)?]);
     }
     let awaited = vec![
         start("network-log", write_network_log)?,

@@ -84,7 +84,7 @@ fn unmark(common: &Common, from: &DatabasePlace) -> Result<()> {
 }
 
 /// Returns the audit event of a command that opens no application.
-fn event(command: &str, reason: String) -> AuditEvent {
+pub(super) fn event(command: &str, reason: String) -> AuditEvent {
     let by = cli_authority(Some(reason));
     AuditEvent {
         actor: by.actor,

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use clap::Args;
+use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
     Common, announce,
     backup::{describe_latest, latest_to_json, show_progress},
-    check, cli_authority, confirm, record_audit, start_logging,
+    check, cli_authority, confirm,
+    database::event,
+    record_audit, start_logging,
     system_user::system_user,
 };
 use yarrow::{
@@ -20,12 +23,14 @@ use yarrow::{
         data_dir::ensure_initialized,
     },
     error::{Code, Result},
-    types::{Timestamp, milliseconds},
+    store::without_password,
+    types::{Timestamp, milliseconds, pluralize},
 };
 
 /// Replace the database with a backup; the server must be stopped
 ///
 /// The current database is moved to `before-restore-…` in the data directory. Exits with 6 while a server is running.
+/// With `database.url` it fills an empty PostgreSQL database.
 /// With --latest it downloads the newest state of the bucket, and the next start of the server takes over from the machine
 /// that wrote it; exit 5 if a later object is missing or damaged.
 /// Example: yarrow restore yarrow-20260102T030405.678Z-scheduled.db
@@ -51,10 +56,19 @@ pub struct RestoreArgs {
 pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
-    let Some(file) = &args.file else { return restore_latest(common, config, args) };
+    let Some(file) = &args.file else {
+        return if config.database.url.is_none() {
+            restore_latest(common, config, args)
+        } else {
+            Err(Code::UnsupportedByDatabase.into())
+        };
+    };
     let path = backups::find(&config, Some(file), Clock::default().now())?;
     if args.keys {
         return restore_keys(common, config, &path);
+    }
+    if let Some(url) = &config.database.url {
+        return restore_to_server(common, &config, (&path, url));
     }
     let directory = config.data_dir().display().to_string();
     confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
@@ -75,6 +89,21 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
         );
         let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
         format!("restored {} into {directory} in {:.1?}{aside}{warning}", path.display(), restored.took)
+    })
+}
+
+/// Fills an empty database, so needs no confirmation.
+fn restore_to_server(common: &Common, config: &Config, (path, url): (&Path, &SecretString)) -> Result<()> {
+    let event = event("restore", path.display().to_string());
+    let restored = backups::restore_to_server(config, (path, url), &event, &mut show_progress(common))?;
+    let (into, rows) = (without_password(url), restored.tables.iter().map(|table| table.rows).sum::<u64>());
+    let json = json!({
+        "restored": path, "into": into, "rows": rows, "ledgerEntries": restored.ledger_entries,
+        "tookMs": milliseconds(restored.took),
+    });
+    common.output(&json, || {
+        let rows = pluralize(rows, "row", "rows");
+        format!("restored {} into {into} in {:.1?}: {rows}, equal to the backup", path.display(), restored.took)
     })
 }
 

@@ -53,8 +53,8 @@ pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
         "server.domain: with `database.url`, the balancer in front of the copies has the certificate",
     );
     require(
-        is_file || config.backup.s3_bucket.is_empty(),
-        "backup.s3_bucket: with `database.url`, back up the database with its own tools",
+        is_file || config.backup.s3_bucket.is_empty() || config.backup.follow.is_zero(),
+        "backup.follow: with `database.url` there are no pages to ship; set it to 0 s",
     );
     require(
         is_log_filter(&config.log.level),

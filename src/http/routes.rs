@@ -1083,19 +1083,19 @@ fn operations() -> Vec<Endpoint> {
         delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
             .named("adminClearAllData")
             .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
-            .errors(&[ConfirmationRequired, UnsupportedByDatabase]),
+            .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
             .named("adminClearCodes")
             .summary("Backs up the database and deletes active verification codes.")
-            .errors(&[ConfirmationRequired, UnsupportedByDatabase]),
+            .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/payment-records", Admin(Administer), data_cleanup::clear_payments)
             .named("adminClearPayments")
             .summary("Backs up the database and deletes completed orders older than the minimum retention.")
-            .errors(&[ConfirmationRequired, UnsupportedByDatabase]),
+            .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/feedback", Admin(Administer), data_cleanup::clear_feedback)
             .named("adminClearFeedback")
             .summary("Backs up the database and deletes all feedback.")
-            .errors(&[ConfirmationRequired, UnsupportedByDatabase]),
+            .errors(&[ConfirmationRequired]),
         get("/admin/figures", Admin(ViewFigures), admin::figures::list)
             .named("adminGetFigures")
             .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
@@ -1123,7 +1123,7 @@ fn operations() -> Vec<Endpoint> {
         post("/admin/health/backup", Admin(Administer), admin::health::back_up)
             .named("adminBackUp")
             .summary("Starts a backup and its upload.")
-            .errors(&[AlreadyRunning, UnsupportedByDatabase]),
+            .errors(&[AlreadyRunning]),
         post("/admin/health/ledger-verification", Admin(Administer), admin::health::verify_ledger)
             .named("adminVerifyLedger")
             .summary("Starts a verification of the whole ledger.")

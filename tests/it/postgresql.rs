@@ -166,7 +166,7 @@ fn operations_on_files_are_refused() {
     let server = database.setup().start();
     let url = database.url_at(&database.socket);
     let settings = [("YARROW_DATABASE_URL", url.as_str()), ("YARROW_AUTH_SECRET_KEY", &"0".repeat(64))];
-    let refused = server.command_with(&settings, &["backup", "create"]);
+    let refused = server.command_with(&settings, &["restore", "--latest", "--yes"]);
     assert_eq!(refused.expect(1).problem()["code"], "unsupported_by_database");
     server.command_with(&settings, &["ledger", "verify"]).expect(0);
 }

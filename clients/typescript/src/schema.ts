@@ -6052,16 +6052,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `already_running`, `unsupported_by_database` */
-        "409-already_running-unsupported_by_database": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `balance_too_large` */
         "409-balance_too_large-Idempotency-Replayed": {
             headers: {
@@ -6160,16 +6150,6 @@ export interface components {
         "409-order_state-Idempotency-Replayed": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `unsupported_by_database` */
-        "409-unsupported_by_database": {
-            headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };

@@ -151,8 +151,7 @@ impl HealthSnapshot {
         let rules = &config.backup;
         let max_age = rules.every.saturating_mul(rules.missed.max(1));
         match &self.backups {
-            // Other engines are backed up by their own tools.
-            _ if rules.every.is_zero() || config.database.url.is_some() => BackupState::Off,
+            _ if rules.every.is_zero() => BackupState::Off,
             BackupStatus { failure: Some(_), .. } => BackupState::Failed,
             BackupStatus { last: None, .. } => BackupState::None,
             BackupStatus { last: Some(last), .. } if self.at > last.at().plus(max_age) => BackupState::Old,

@@ -364,7 +364,6 @@ fn without_channels(mut error: Error) -> Error {
 }
 
 pub async fn back_up(context: RequestContext, _: Nothing) -> Result<Accepted<JobStarted>> {
-    context.app.core.store.require_file()?;
     start(&context, ManualJob::Backup)
 }
 

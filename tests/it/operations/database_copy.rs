@@ -319,6 +319,42 @@ fn a_killed_copy_changes_neither_side() {
     assert!(back.join("yarrow.db").exists() && !back.join("yarrow.db.copied").exists());
 }
 
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_backup_of_a_server_is_restored_on_either_engine() {
+    let (source, target) = (Source::new(), Target::new());
+    expect(0, &["database", "copy", "--from", source.path(), "--to", &target.url]);
+    let service = Service::start(source.path(), &target.url);
+    let coins = service.coins();
+    let on_server = |arguments: &[&str]| {
+        expect(0, &[&["--data-dir", source.path(), "--database", &target.url][..], arguments].concat())
+    };
+    let made = on_server(&["backup", "create"]);
+    assert_eq!(made["sound"], true, "{made}");
+    let (name, path) = (made["name"].as_str().unwrap(), made["path"].as_str().unwrap());
+    assert_eq!(on_server(&["backup", "verify", name])["sound"], true);
+    // A purge makes a backup first.
+    on_server(&["cleanup", "verification-codes", "--yes"]);
+    assert_eq!(on_server(&["backup", "list"])["total"], 2);
+    drop(service);
+
+    let restored = source.directory.with_file_name("restored");
+    let on_file = |arguments: &[&str]| expect(0, &[&["--data-dir", restored.to_str().unwrap()], arguments].concat());
+    on_file(&["restore", path, "--yes"]);
+    assert_eq!(on_file(&["coins", "balance", PHONE_NUMBER])["balance"], coins);
+    on_file(&["ledger", "verify"]);
+
+    let (other, keys) = (Target::new(), source.directory.with_file_name("keys"));
+    let keys = keys.to_str().unwrap();
+    let restore = ["--data-dir", keys, "--database", &other.url, "restore", path];
+    expect(0, &restore);
+    let balance = ["--data-dir", keys, "--database", &other.url, "coins", "balance", PHONE_NUMBER];
+    assert_eq!(expect(0, &balance)["balance"], coins);
+    drop(Service::start(keys, &other.url));
+    let refused = expect(6, &restore);
+    assert!(refused["detail"].as_str().unwrap().contains("is not empty"), "{refused}");
+}
+
 /// Kills a command later and later, until it was faster or had already committed. Returns the number of kills before.
 fn kill_until_done(arguments: &[&str], is_unchanged: impl Fn() -> bool) -> u32 {
     for kills in 0.. {

@@ -44,7 +44,7 @@ use follow::FollowMonitor;
 
 pub use create::{CreatedBackup, create, create_before, run_if_due};
 pub use restore_test::{RestoreTest, test_restore};
-pub use restoring::{RestoreResult, restore, restore_keys};
+pub use restoring::{RestoreResult, restore, restore_keys, restore_to_server};
 pub use retention::{newest_sound, prune};
 pub use status::{BackupFailure, BackupStatus, LastBackup, adopt_newest, status_in};
 

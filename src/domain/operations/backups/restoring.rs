@@ -5,23 +5,33 @@ use std::{
     time::{Duration, Instant},
 };
 
+use secrecy::SecretString;
+
 use super::{
     BackupProgress, database_path, ensure_known_schema,
     manifest::{self, Checksum},
 };
 use crate::{
+    clock::Clock,
     config::Config,
-    domain::operations::server_key::{self, KeyMatch},
+    domain::operations::{
+        audit::AuditEvent,
+        database_copy::{self, DatabaseMove, DatabasePlace},
+        server_key::{self, KeyMatch},
+    },
     error::{Code, Error, Result},
     keys::{SERVER_KEY, ServerKey},
     store::{
-        self,
+        self, SchemaPolicy, Store, Tuning,
         backup::DatabaseCopy,
-        files::{database_size, ensure_free_space},
+        files::{DATABASE, create_private_directory, database_size, ensure_free_space},
         lock::{in_use_error, lock_directory},
     },
     types::Timestamp,
 };
+
+/// The prefix of a directory that a backup is unpacked into.
+const UNPACKED_PREFIX: &str = ".restore-";
 
 /// The result of a restore.
 #[derive(Clone, Debug)]
@@ -53,6 +63,40 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupPr
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
     store::restore::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
     Ok(RestoreResult { aside: had_database.then(|| directory.join(aside)), took: started.elapsed() })
+}
+
+/// Fills the empty database on the configured server from a backup, and the data directory with the keys that it lacks.
+/// Records the event.
+///
+/// # Errors
+/// `data_directory_unusable` while a server runs, for a database with rows and for a newer schema; `not_found`;
+/// `backup_unusable` for a damaged backup and for another program's file; `configuration` for another server key;
+/// `checks_failed` if the copy differs from the backup or the ledger is inconsistent. The database is empty then.
+pub fn restore_to_server(
+    config: &Config,
+    (path, url): (&Path, &SecretString),
+    event: &AuditEvent,
+    progress: BackupProgress<'_>,
+) -> Result<DatabaseMove> {
+    let clock = Clock::default();
+    let mut fill = || {
+        progress("checking", 0, 1);
+        let copy = open_sound(path, clock.now())?;
+        ensure_server_key(config, path, &copy)?;
+        create_private_directory(config.data_dir())?;
+        ensure_free_space(config.data_dir(), database_size(path))?;
+        let unpacked = tempfile::Builder::new().prefix(UNPACKED_PREFIX).tempdir_in(config.data_dir());
+        let unpacked = unpacked.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
+        store::restore::restore(&copy, unpacked.path(), "before", &mut |done, total| {
+            progress("restoring", done, total)
+        })?;
+        // The backup may have an older schema.
+        Store::open(&unpacked.path().join(DATABASE), &Tuning::SMALL, clock.clone(), SchemaPolicy::Migrate)?.close();
+        store::restore::restore_keys(&copy, config.data_dir())?;
+        let places = (&DatabasePlace::Directory(unpacked.path().into()), &DatabasePlace::Server(url.clone()));
+        database_copy::copy(config, places, event, progress)
+    };
+    fill().map_err(|error| blame_backup(path, error))
 }
 
 /// Restores the keys that are missing in the data directory, and returns their names. The database stays as it is.

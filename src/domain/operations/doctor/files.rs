@@ -100,10 +100,6 @@ pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
 
 pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let config = installation.config;
-    if config.database.url.is_some() {
-        let detail = "made with the tools of PostgreSQL: pg_dump, or a base backup with its WAL";
-        return Ok(vec![Check::new(BACKUPS, "database", Verdict::Pass, detail)]);
-    }
     let mut checks: Vec<_> = installation.services().map(age).transpose()?.into_iter().collect();
     let listed = backups::list(config, installation.clock.now())?;
     if let Some(newest) = listed.first() {
