@@ -19,6 +19,7 @@ mod disk;
 mod options;
 mod peers;
 mod pocketbase;
+mod postgresql;
 mod report;
 mod seed;
 mod start;
@@ -34,6 +35,7 @@ use clap::Parser;
 use crate::{
     options::{Options, Role},
     peers::Peers,
+    postgresql::PostgresServer,
     report::{Contestant, Report, Round},
     seed::Seed,
     support::{
@@ -92,7 +94,10 @@ fn measure(options: &Options) -> Result<(), Failure> {
     println!("seeding {} users", seed::USERS);
     let seed = Seed::make(&temporary.path().join("seed"))?;
     let peers = Peers::prepare(options.peers.as_deref(), temporary.path())?;
-    let bench = Bench { options, machine: &machine, seed: &seed, peers: &peers, directory: temporary.path() };
+    let fill = |address: &String| PostgresServer::prepare(address, &seed, temporary.path());
+    let postgresql = options.postgresql.as_ref().map(fill).transpose()?;
+    let (postgresql, directory) = (postgresql.as_ref(), temporary.path());
+    let bench = Bench { options, machine: &machine, seed: &seed, peers: &peers, postgresql, directory };
     let mut report = Report::new(options.rounds());
     for round in 0..options.rounds() {
         for case in in_turn(&options.cases(&CASES), round) {
@@ -125,6 +130,7 @@ struct Bench<'run> {
     machine: &'run Machine,
     seed: &'run Seed,
     peers: &'run Peers,
+    postgresql: Option<&'run PostgresServer>,
     directory: &'run Path,
 }
 
@@ -135,7 +141,8 @@ impl Bench<'_> {
         for contestant in in_turn(&self.contestants(case), round) {
             let mut measurement = self.measure_once(case, *contestant)?;
             for _ in 0..REPEATS {
-                if measurement.others <= DISTURBED_ABOVE || self.options.quick || self.options.guard {
+                let is_alone = measurement.others <= DISTURBED_ABOVE || *contestant == Contestant::OnPostgres;
+                if is_alone || self.options.quick || self.options.guard {
                     break;
                 }
                 let again = self.measure_once(case, *contestant)?;
@@ -151,6 +158,7 @@ impl Bench<'_> {
     fn contestants(&self, case: Workload) -> Vec<Contestant> {
         match self.options {
             Options { beside: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::AnotherBuild],
+            Options { postgresql: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::OnPostgres],
             Options { guard: true, .. } => vec![Contestant::Bare, Contestant::Yarrow],
             _ => case.contestants().iter().copied().filter(|contestant| self.peers.has(*contestant)).collect(),
         }
@@ -177,7 +185,7 @@ impl Bench<'_> {
         let (measurement, answered) =
             client::load(&server, requests, &plan).map_err(|failure| format!("{contestant:?}: {failure}"))?;
         server.stop()?;
-        check_stored(contestant, &data, &answered)?;
+        self.check_stored(contestant, &data, &answered)?;
         std::fs::remove_dir_all(&data)?;
         Ok(measurement)
     }
@@ -201,6 +209,10 @@ impl Bench<'_> {
                 let program = self.options.beside.as_ref().ok_or("no other build")?;
                 Server::start_program(program, data, machine, case.settings())
             }
+            Contestant::OnPostgres => {
+                let url = self.postgresql.ok_or("no PostgreSQL")?.fresh()?;
+                Server::start(data, machine, &[case.settings(), &[("YARROW_DATABASE_URL", &url)]].concat())
+            }
             Contestant::YarrowEachCommits => Server::start(data, machine, &[("YARROW_DATABASE_COMMIT_SIZE", "1")]),
             Contestant::Fastify => peers.start_fastify(data, "full", machine),
             Contestant::FastifyNormal => peers.start_fastify(data, "normal", machine),
@@ -209,29 +221,33 @@ impl Bench<'_> {
             Contestant::PocketBase => peers.pocketbase.as_ref().ok_or("no PocketBase")?.start(data, machine),
         }
     }
-}
 
-/// Checks that everything acknowledged is stored, and that the network log has a row for each request.
-fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Result<(), Failure> {
-    if contestant == Contestant::Bare {
-        return Ok(());
+    /// Checks that everything acknowledged is stored, and that the network log has a row for each request.
+    fn check_stored(&self, contestant: Contestant, data: &Path, answered: &Answered) -> Result<(), Failure> {
+        if contestant == Contestant::Bare {
+            return Ok(());
+        }
+        let expected = answered.saves + seed::SEEDED_RECORDS;
+        if contestant == Contestant::PocketBase {
+            return at_least("castings", pocketbase::count_saved(data)?, expected);
+        }
+        let count = |table: &str| match (contestant, self.postgresql) {
+            (Contestant::OnPostgres, Some(server)) => server.count(table),
+            _ => disk::count(&data.join("yarrow.db"), table),
+        };
+        at_least("castings", count("history")?, expected)?;
+        at_least("ledger entries", count("ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
+        at_least("orders", count("payment_orders")?, answered.orders)?;
+        let is_service = matches!(
+            contestant,
+            Contestant::Yarrow | Contestant::AnotherBuild | Contestant::OnPostgres | Contestant::YarrowEachCommits
+        );
+        if is_service {
+            let logged = disk::count(&data.join("network-log.db"), "access_log")?;
+            at_least("entries of the network log", logged, answered.requests)?;
+        }
+        Ok(())
     }
-    let expected = answered.saves + seed::SEEDED_RECORDS;
-    if contestant == Contestant::PocketBase {
-        return at_least("castings", pocketbase::count_saved(data)?, expected);
-    }
-    let database = data.join("yarrow.db");
-    at_least("castings", disk::count(&database, "history")?, expected)?;
-    at_least("ledger entries", disk::count(&database, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
-    at_least("orders", disk::count(&database, "payment_orders")?, answered.orders)?;
-    if matches!(contestant, Contestant::Yarrow | Contestant::AnotherBuild | Contestant::YarrowEachCommits) {
-        at_least(
-            "entries of the network log",
-            disk::count(&data.join("network-log.db"), "access_log")?,
-            answered.requests,
-        )?;
-    }
-    Ok(())
 }
 
 fn at_least(what: &str, stored: u64, expected: u64) -> Result<(), Failure> {

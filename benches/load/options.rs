@@ -35,6 +35,10 @@ pub struct Options {
     /// Measure another build of the service in turn with this one, to see the effect of a change.
     #[arg(long)]
     pub beside: Option<PathBuf>,
+    /// Measure the service on a PostgreSQL server in turn with a file, such as `host=/run/postgresql user=yarrow`. The user
+    /// must be allowed to create databases.
+    #[arg(long)]
+    pub postgresql: Option<String>,
     /// Directory where `benches/load/run` installed the peers. Without it they are not measured.
     #[arg(long)]
     pub peers: Option<PathBuf>,

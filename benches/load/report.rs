@@ -17,6 +17,8 @@ pub enum Contestant {
     Yarrow,
     /// A build of the service from other sources.
     AnotherBuild,
+    /// The service with its database on a PostgreSQL server of the same machine, which may use all cores.
+    OnPostgres,
     YarrowEachCommits,
     EachCommits,
     Fastify,
@@ -27,10 +29,11 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Bare,
         Self::Yarrow,
         Self::AnotherBuild,
+        Self::OnPostgres,
         Self::YarrowEachCommits,
         Self::EachCommits,
         Self::Fastify,
@@ -45,6 +48,7 @@ impl Contestant {
             Self::Bare => "bare axum",
             Self::Yarrow => "Yarrow",
             Self::AnotherBuild => "Yarrow, another build",
+            Self::OnPostgres => "Yarrow, PostgreSQL",
             Self::YarrowEachCommits => "Yarrow, a commit each",
             Self::EachCommits => "axum, a commit each",
             Self::Fastify => "Fastify",

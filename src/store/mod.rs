@@ -34,7 +34,7 @@ use secrecy::SecretString;
 pub use self::{
     copy::{CopiedTable, CopySide, RowProgress, copy_tables, file_has_rows},
     pending::Pending,
-    postgres::{OLDEST_SERVER_VERSION, ServerReport, without_password},
+    postgres::{OLDEST_SERVER_VERSION, ServerLoad, ServerReport, without_password},
     row::Row,
     sqlite::{
         FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,
@@ -242,6 +242,14 @@ impl Store {
         match &self.engine {
             Engine::File(file) => file.writer_load(),
             Engine::Server(server) => server.writer().load(0),
+        }
+    }
+
+    /// Returns the connections to the database server and the copies on it, if there is a server.
+    pub fn server_load(&self) -> Option<ServerLoad> {
+        match &self.engine {
+            Engine::File(_) => None,
+            Engine::Server(server) => Some(server.load()),
         }
     }
 

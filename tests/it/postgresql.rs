@@ -116,8 +116,14 @@ fn copies_share_sign_ins_balances_and_revocations() {
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn one_copy_leads_and_another_follows_when_it_is_killed() {
     let database = SharedDatabase::create();
-    let first = database.setup().start();
+    let mut first = database.setup().with_metrics().start();
     let second = database.setup().start();
+    let metrics = first.metrics();
+    eventually("the first copy has seen the second", || {
+        let page = Request::new("GET", &metrics).send().expect(200).text();
+        let leads = page.contains("\nyarrow_copies 2\n") && page.contains("\nyarrow_leader 1\n");
+        leads && page.contains("\nyarrow_database_connections{state=\"idle\"} ")
+    });
     let leaders = "select count(distinct leader) from store_state where leader_until > \
                    extract(epoch from clock_timestamp()) * 1000";
     assert_eq!(database.count(leaders), 1);

@@ -27,6 +27,7 @@ use crate::{
         webhook_outbox,
     },
     error::{Code, Error, Result},
+    store::ServerLoad,
     types::Timestamp,
 };
 
@@ -79,6 +80,9 @@ fn page_of(sources: &Metrics) -> Result<String> {
     page.gauge("yarrow_info", "The running version").whole(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     add_requests(&mut page, &sources.requests);
     add_store(&mut page, &sources.app);
+    if let Some(load) = sources.app.core.store.server_load() {
+        add_server(&mut page, load);
+    }
     add_network_log(&mut page, &sources.app.network_log);
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
@@ -128,6 +132,18 @@ fn add_store(page: &mut Page, app: &App) {
     page.counter("yarrow_database_damage_met", "Reads and writes that found damage")
         .whole(&[], app.core.store.damage_errors());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
+}
+
+/// Adds the connections to a database server and the copies of the service on it.
+fn add_server(page: &mut Page, load: ServerLoad) {
+    let used = load.readers.saturating_sub(load.idle_readers);
+    page.gauge("yarrow_database_connections", "Open connections for reads")
+        .whole(&[("state", "used")], used.into())
+        .whole(&[("state", "idle")], load.idle_readers.into());
+    page.gauge("yarrow_database_connections_max", "Maximum number of connections for reads")
+        .whole(&[], load.max_readers.into());
+    page.gauge("yarrow_copies", "Running copies of the service on the database").whole(&[], load.copies.into());
+    page.gauge("yarrow_leader", "1 if this copy runs the jobs that must run once").whole(&[], load.is_leader.into());
 }
 
 /// Leaves out the size if the file cannot be read.

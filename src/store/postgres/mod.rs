@@ -55,6 +55,19 @@ pub(super) fn is_damage(error: &Error) -> bool {
     source.is_some_and(errors::is_damage)
 }
 
+/// The use of a database server by this copy of the service, and the other copies.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLoad {
+    /// Open connections for reads.
+    pub readers: u32,
+    pub idle_readers: u32,
+    pub max_readers: u32,
+    /// Running copies of the service, with this one.
+    pub copies: u32,
+    /// True if this copy runs the jobs that must run once.
+    pub is_leader: bool,
+}
+
 /// A database on a server. Clones share it.
 #[derive(Clone)]
 pub(super) struct ServerStore {
@@ -130,6 +143,17 @@ impl ServerStore {
     pub(super) fn close(&self) {
         drop(lock_unpoisoned(&self.shared.membership).take());
         self.shared.writer.stop();
+    }
+
+    pub(super) fn load(&self) -> ServerLoad {
+        let pool = self.shared.readers.state();
+        ServerLoad {
+            readers: pool.connections,
+            idle_readers: pool.idle_connections,
+            max_readers: self.shared.max_readers,
+            copies: self.shared.status.others() + 1,
+            is_leader: self.shared.status.is_leader(),
+        }
     }
 
     pub(super) fn writer(&self) -> &Writer {
