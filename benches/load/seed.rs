@@ -110,7 +110,13 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
 
 /// Grants more coins than a run can use.
 fn coins_of(user: UserId) -> Posting {
-    Posting { user, asset: Asset::Coin, delta: 1_000_000_000, kind: EntryKind::Adjust, reference: None }
+    Posting {
+        user,
+        asset: Asset::Coin,
+        delta: 1_000_000_000,
+        kind: EntryKind::Import,
+        reference: Some(format!("seed:{user}")),
+    }
 }
 
 fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {

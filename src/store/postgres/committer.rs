@@ -6,7 +6,10 @@
 
 use std::{
     cell::RefCell,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -43,6 +46,8 @@ pub(super) struct Committer {
     pub(super) keys: Arc<OnceLock<ServerKey>>,
     /// Identifies this process among the copies of the service.
     pub(super) copy: String,
+    /// Counts the commits of this process.
+    pub(super) commits: Arc<AtomicU64>,
     pub(super) state: RefCell<State>,
 }
 
@@ -120,7 +125,10 @@ impl Committer {
         let run = |job: &mut dyn Job| run_job(&session, job, &transaction);
         let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let not_run = jobs.split_off(done.len());
-        match outcome.and_then(|()| self.commit(&session)) {
+        let outcome = outcome.and_then(|()| self.commit(&session));
+        // A commit that failed may have happened. Reads that follow the reply must not use what was cached before it.
+        self.commits.fetch_add(1, Ordering::Release);
+        match outcome {
             Ok(()) => self.queue.reply(jobs, None),
             Err(error) => {
                 self.queue.note_failure(&jobs, &error);

@@ -15,7 +15,10 @@ mod values;
 
 use std::{
     cell::RefCell,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -36,7 +39,8 @@ pub(super) use self::{
     session::Session,
 };
 use super::{
-    Read, SchemaPolicy, Tuning,
+    Read, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, Tuning,
+    snapshot_id::new_store_number,
     sqlite::before_blocking,
     transaction::{Access, ErasedRead},
     writer::{Writer, log_if_slow},
@@ -75,6 +79,11 @@ pub(super) struct ServerStore {
 }
 
 struct Shared {
+    /// Identifies this store in the process.
+    number: u64,
+    opened: Instant,
+    /// Counts the commits of this process.
+    commits: Arc<AtomicU64>,
     readers: r2d2::Pool<Pooled>,
     writer: Writer,
     clock: Clock,
@@ -101,14 +110,18 @@ impl ServerStore {
         let connector = Arc::new(Connector::new(Address::parse(url)?)?);
         schema::prepare(&connector.open()?, policy)?;
         let keys = Arc::<OnceLock<ServerKey>>::default();
+        let commits = Arc::<AtomicU64>::default();
         let writer = {
             let (connector, clock, keys) = (Arc::clone(&connector), clock.clone(), Arc::clone(&keys));
-            let (copy, now) = (copy.clone(), clock.now());
+            let (copy, now, commits) = (copy.clone(), clock.now(), Arc::clone(&commits));
             Writer::start(tuning, move |queue| {
-                Committer { connector, queue, clock, keys, copy, state: RefCell::new(State::new(now)) }.run();
+                Committer { connector, queue, clock, keys, copy, commits, state: RefCell::new(State::new(now)) }.run();
             })?
         };
         let shared = Shared {
+            number: new_store_number(),
+            opened: Instant::now(),
+            commits,
             readers: pool(&connector, tuning),
             writer,
             clock,
@@ -165,8 +178,9 @@ impl ServerStore {
         let mut read = || {
             let session = self.session()?;
             session.defer("begin isolation level repeatable read, read only");
-            let reading = EndOfRead(&session);
-            operation(&Read::new(Access::Server(reading.0), self.shared.clock.now()).with_keys(self.shared.keys.get()))
+            let (reading, id) = (EndOfRead(&session), self.snapshot_id());
+            let read = Read::new(Access::Server(reading.0), self.shared.clock.now()).with_snapshot_id(id);
+            operation(&read.with_keys(self.shared.keys.get()))
         };
         let is_of_runtime =
             Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -179,6 +193,15 @@ impl ServerStore {
         };
         log_if_slow(name, begun.elapsed(), self.shared.slow);
         outcome
+    }
+
+    /// Returns the id of a read that begins now. It changes with each commit of this process, and often enough for those
+    /// of other copies.
+    fn snapshot_id(&self) -> SnapshotId {
+        let commits = self.shared.commits.load(Ordering::Acquire);
+        let period = self.shared.opened.elapsed().as_millis() / SNAPSHOT_AGE.as_millis();
+        let period = u64::try_from(period).unwrap_or_default() & u64::from(u32::MAX);
+        SnapshotId::new(self.shared.number, commits << 32 | period)
     }
 
     /// Takes a connection that is not known to be lost: a restart of the server closes all idle ones.

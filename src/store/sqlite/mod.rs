@@ -30,10 +30,7 @@ mod tests;
 use std::{
     cell::Cell,
     path::Path,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -59,10 +56,11 @@ pub use self::{
     errors::is_damage,
     library::sqlite_version,
     migrate::{SCHEMA_VERSION, SchemaPolicy},
-    snapshot::{SnapshotId, end_stale_snapshot, on_thread_park},
+    snapshot::{end_stale_snapshot, on_thread_park},
 };
 use super::{
     Pending, Read, Tuning, WriterLoad, files,
+    snapshot_id::new_store_number,
     transaction::{Access, ErasedRead},
     writer::{TransactionKind, Writer},
 };
@@ -128,7 +126,6 @@ impl FileStore {
         clock: Clock,
         policy: SchemaPolicy,
     ) -> Result<Self> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let check = |connection: &rusqlite::Connection| {
             library::check(connection)?;
             schema.check(connection, policy)
@@ -164,7 +161,7 @@ impl FileStore {
             })?
         };
         let shared = Shared {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: new_store_number(),
             readers: connection::reader_pool(path, tuning),
             commits,
             full_reads,
@@ -306,12 +303,12 @@ impl FileStore {
         let counted = Arc::clone(&steps);
         connection.execute_batch("begin immediate").unwrap();
         let count = move || {
-            counted.fetch_add(1, Ordering::Relaxed);
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             false
         };
         connection.progress_handler(1, Some(count)).unwrap();
         let outcome = operation(&super::Write::new(Access::File(&connection), self.shared.clock.now())).unwrap();
-        let taken = steps.load(Ordering::Relaxed);
+        let taken = steps.load(std::sync::atomic::Ordering::Relaxed);
         connection.execute_batch("rollback").unwrap();
         (outcome, taken)
     }

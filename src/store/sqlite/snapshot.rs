@@ -20,7 +20,7 @@ use super::{LONG_READ_LIMIT, SNAPSHOT_AGE, Shared};
 use crate::{
     error::{Error, Result},
     store::{
-        Read,
+        Read, SnapshotId,
         transaction::{Access, ErasedRead},
         writer::log_if_slow,
     },
@@ -39,20 +39,6 @@ struct WorkerReader {
     store: u64,
     connection: r2d2::PooledConnection<SqliteConnectionManager>,
     snapshot: Option<Snapshot>,
-}
-
-/// Identifies one state of one database. Two reads with equal ids see the same data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SnapshotId {
-    store: u64,
-    number: u64,
-}
-
-impl SnapshotId {
-    /// Returns true if both are snapshots of the same store.
-    pub fn is_same_store(self, other: Self) -> bool {
-        self.store == other.store
-    }
 }
 
 struct Snapshot {
@@ -145,7 +131,7 @@ impl WorkerReader {
         }
         self.end_snapshot();
         begin(&self.connection)?;
-        let id = SnapshotId { store: self.store, number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed) };
+        let id = SnapshotId::new(self.store, NEXT_NUMBER.fetch_add(1, Ordering::Relaxed));
         self.snapshot = Some(Snapshot { id, commits, taken: Instant::now() });
         Ok(id)
     }

@@ -88,7 +88,7 @@ pub fn restore_to_server(
         let unpacked = tempfile::Builder::new().prefix(UNPACKED_PREFIX).tempdir_in(config.data_dir());
         let unpacked = unpacked.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
         store::restore::restore(&copy, unpacked.path(), "before", &mut |done, total| {
-            progress("restoring", done, total)
+            progress("restoring", done, total);
         })?;
         // The backup may have an older schema.
         Store::open(&unpacked.path().join(DATABASE), &Tuning::SMALL, clock.clone(), SchemaPolicy::Migrate)?.close();
