@@ -7,7 +7,6 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 use secrecy::{ExposeSecret, SecretString};
-use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{
     Config, NoTls,
     config::{Host, SslMode},
@@ -15,7 +14,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 use url::Url;
 
-use super::session::Session;
+use super::{driver::Driver, session::Session};
 use crate::{
     error::{Error, Result},
     store::Tuning,
@@ -35,12 +34,8 @@ pub(super) struct Address {
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// Opens connections. Their input and output runs on one thread of its own.
-pub(super) struct Connector {
-    address: Address,
-    /// None only while it is dropped.
-    runtime: Option<Runtime>,
-}
+/// Opens connections.
+pub(super) struct Connector(Address);
 
 impl Address {
     /// Reads a URL such as `postgres://user:password@host/name?sslmode=verify-full&sslrootcert=/etc/ca.pem`.
@@ -116,28 +111,22 @@ fn tls_config(roots: Option<&Path>) -> Result<ClientConfig> {
 }
 
 impl Connector {
-    pub(super) fn new(address: Address) -> Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
-        Ok(Self { address, runtime: Some(runtime.map_err(Error::internal)?) })
+    pub(super) fn new(address: Address) -> Self {
+        Self(address)
     }
 
     pub(super) fn open(&self) -> Result<Session> {
-        let runtime = self.runtime.as_ref().ok_or_else(|| Error::internal("the connector is being dropped"))?;
-        let address = self.address.clone();
-        let connecting = runtime.spawn(async move {
-            Ok::<_, tokio_postgres::Error>(if let Some(tls) = address.tls {
-                let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                let (client, connection) = address.config.connect(tls).await?;
-                drop(tokio::spawn(connection));
-                client
+        let Address { config, tls } = &self.0;
+        let (client, driver) = Driver::connect(async {
+            Ok(if let Some(tls) = tls {
+                let (client, connection) = config.connect(MakeRustlsConnect::new((**tls).clone())).await?;
+                (client, Box::pin(connection) as _)
             } else {
-                let (client, connection) = address.config.connect(NoTls).await?;
-                drop(tokio::spawn(connection));
-                client
+                let (client, connection) = config.connect(NoTls).await?;
+                (client, Box::pin(connection) as _)
             })
-        });
-        let client = pollster::block_on(connecting).map_err(Error::internal)??;
-        let session = Session::new(client);
+        })?;
+        let session = Session::new(client, driver);
         // Every answered change must be on disk, whatever the server's default is.
         session.run(&format!(
             "set statement_timeout = {STATEMENT_TIMEOUT_MS}; \
@@ -147,14 +136,6 @@ impl Connector {
              where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
         ))?;
         Ok(session)
-    }
-}
-
-impl Drop for Connector {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

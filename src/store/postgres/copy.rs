@@ -3,7 +3,7 @@
 //! The lock on `store_state` keeps the writers of all copies of the service out until the transaction ends. It is taken
 //! before the first read, so the snapshot contains everything that they had committed.
 
-use std::{pin::Pin, sync::Arc};
+use std::pin::Pin;
 
 use bytes::Bytes;
 use secrecy::SecretString;
@@ -37,8 +37,6 @@ const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read, read only; 
 /// A transaction on a server.
 pub(in crate::store) struct ServerCopySide {
     session: Session,
-    /// Runs the connection, so it is dropped after the session.
-    _connector: Arc<Connector>,
 }
 
 /// Streams rows into a table by `COPY`.
@@ -51,18 +49,17 @@ pub(in crate::store) struct ServerRows<'side> {
 impl ServerCopySide {
     /// Begins a transaction that keeps other writers out. Creates the schema first if the policy permits it.
     pub(in crate::store) fn open(url: &SecretString, policy: SchemaPolicy) -> Result<Self> {
-        let connector = Arc::new(Connector::new(Address::parse(url)?)?);
-        let session = connector.open()?;
+        let session = Connector::new(Address::parse(url)?).open()?;
         schema::prepare(&session, policy)?;
         session.run(BEGIN)?;
-        Ok(Self { session, _connector: connector })
+        Ok(Self { session })
     }
 
     /// Begins a transaction that reads one state of the database while others write.
-    pub(super) fn open_snapshot(connector: Arc<Connector>) -> Result<Self> {
+    pub(super) fn open_snapshot(connector: &Connector) -> Result<Self> {
         let session = connector.open()?;
         session.run(BEGIN_SNAPSHOT)?;
-        Ok(Self { session, _connector: connector })
+        Ok(Self { session })
     }
 
     pub(in crate::store) fn access(&self) -> Access<'_> {
@@ -128,12 +125,12 @@ impl Drop for ServerCopySide {
 
 impl ServerRows<'_> {
     pub(in crate::store) fn write(&mut self, values: &[SqlValue<'_>]) -> Result<()> {
-        let written = pollster::block_on(self.writer.as_mut().write_raw(values.iter().copied()));
+        let written = self.session.wait(self.writer.as_mut().write_raw(values.iter().copied()));
         written.map_err(|error| self.failure(error))
     }
 
     pub(in crate::store) fn finish(mut self) -> Result<()> {
-        let finished = pollster::block_on(self.writer.as_mut().finish());
+        let finished = self.session.wait(self.writer.as_mut().finish());
         finished.map(drop).map_err(|error| self.failure(error))
     }
 

@@ -7,6 +7,7 @@ mod committer;
 mod connection;
 mod copies;
 mod copy;
+mod driver;
 mod errors;
 mod report;
 mod schema;
@@ -107,7 +108,7 @@ impl ServerStore {
         clock: Clock,
         policy: SchemaPolicy,
     ) -> Result<Self> {
-        let connector = Arc::new(Connector::new(Address::parse(url)?)?);
+        let connector = Arc::new(Connector::new(Address::parse(url)?));
         schema::prepare(&connector.open()?, policy)?;
         let keys = Arc::<OnceLock<ServerKey>>::default();
         let commits = Arc::<AtomicU64>::default();
@@ -175,22 +176,14 @@ impl ServerStore {
 
     pub(super) fn read(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
         let begun = Instant::now();
-        let mut read = || {
+        let read = || {
             let session = self.session()?;
             session.defer("begin isolation level repeatable read, read only");
             let (reading, id) = (EndOfRead(&session), self.snapshot_id());
             let read = Read::new(Access::Server(reading.0), self.shared.clock.now()).with_snapshot_id(id);
             operation(&read.with_keys(self.shared.keys.get()))
         };
-        let is_of_runtime =
-            Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-        let outcome = if is_of_runtime {
-            // The runtime starts another worker while this one waits for the server.
-            before_blocking();
-            tokio::task::block_in_place(read)
-        } else {
-            read()
-        };
+        let outcome = on_blocking_thread(read);
         log_if_slow(name, begun.elapsed(), self.shared.slow);
         outcome
     }
@@ -208,6 +201,8 @@ impl ServerStore {
     fn session(&self) -> Result<r2d2::PooledConnection<Pooled>> {
         for _ in 0..=self.shared.max_readers {
             let session = self.shared.readers.get().map_err(|error| errors::unreachable_server().caused_by(error))?;
+            // A server that was restarted has ended the connection meanwhile.
+            session.receive();
             if !session.is_lost() {
                 return Ok(session);
             }
@@ -216,23 +211,34 @@ impl ServerStore {
     }
 
     pub(super) fn size(&self) -> Result<u64> {
-        let session = self.session()?;
-        let size =
-            Access::Server(&session).first("select pg_database_size(current_database())", &(), |row| row.get(0))?;
+        let sql = "select pg_database_size(current_database())";
+        let size = on_blocking_thread(|| Access::Server(&*self.session()?).first(sql, &(), |row| row.get(0)))?;
         Ok(size.map_or(0, i64::unsigned_abs))
     }
 
     /// Begins a transaction that reads one state of the database while others write.
     pub(super) fn snapshot(&self) -> Result<ServerCopySide> {
-        ServerCopySide::open_snapshot(Arc::clone(&self.shared.connector))
+        ServerCopySide::open_snapshot(&self.shared.connector)
     }
 
     pub(super) fn report(&self) -> Result<ServerReport> {
-        report::read(&*self.session()?)
+        on_blocking_thread(|| report::read(&*self.session()?))
     }
 
     pub(super) fn schema_faults(&self) -> Result<Vec<String>> {
-        schema::faults(&*self.session()?)
+        on_blocking_thread(|| schema::faults(&*self.session()?))
+    }
+}
+
+/// Runs work that waits for the server. The runtime starts another worker if this thread is one.
+fn on_blocking_thread<T>(work: impl FnOnce() -> T) -> T {
+    let is_of_runtime =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_of_runtime {
+        before_blocking();
+        tokio::task::block_in_place(work)
+    } else {
+        work()
     }
 }
 

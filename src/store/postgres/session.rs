@@ -17,7 +17,7 @@ use bytes::Buf;
 use futures_util::{Stream, future::join};
 use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
 
-use super::errors::is_connection_lost;
+use super::{driver::Driver, errors::is_connection_lost};
 use crate::{
     error::{Error, Result},
     store::{
@@ -28,6 +28,8 @@ use crate::{
 
 pub(in crate::store) struct Session {
     client: Client,
+    /// Dropped after the client.
+    driver: Driver,
     statements: RefCell<HashMap<Box<str>, Prepared>>,
     /// The statements of [`Self::insert`], completed by the key that they return.
     insertions: RefCell<HashMap<Box<str>, Arc<str>>>,
@@ -57,9 +59,10 @@ struct RowBuffer {
 }
 
 impl Session {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: Client, driver: Driver) -> Self {
         Self {
             client,
+            driver,
             statements: RefCell::default(),
             insertions: RefCell::default(),
             deferred: RefCell::default(),
@@ -100,9 +103,10 @@ impl Session {
         let is_begun = self.deferred.take().is_empty();
         self.has_failed.set(false);
         if is_begun && !self.is_lost() {
-            // The first poll sends the request; later requests follow it.
+            // The first poll queues the request; later requests follow it.
             let request = pin!(self.client.batch_execute("rollback"));
             let _ = request.poll(&mut Context::from_waker(Waker::noop()));
+            self.driver.flush();
         }
     }
 
@@ -110,10 +114,10 @@ impl Session {
     fn round_trip<T>(&self, request: impl Future<Output = Result<T, DatabaseError>>) -> Result<T, DatabaseError> {
         // The server answers in order, and the answers to this request wait behind the results that are being read.
         for result in self.results.borrow_mut().iter_mut() {
-            result.receive_all()?;
+            result.receive_all(&self.driver)?;
         }
         let deferred = self.deferred.take();
-        let outcome = pollster::block_on(async {
+        let outcome = self.driver.wait(async {
             if deferred.is_empty() {
                 return request.await;
             }
@@ -121,6 +125,16 @@ impl Session {
             before.and(outcome)
         });
         outcome.inspect_err(|error| self.note_failure(error))
+    }
+
+    /// Waits for a request that another method has begun.
+    pub(super) fn wait<T>(&self, request: impl Future<Output = T>) -> T {
+        self.driver.wait(request)
+    }
+
+    /// Receives what has arrived since the last request, such as the end of the connection.
+    pub(super) fn receive(&self) {
+        self.driver.receive();
     }
 
     /// Begins to stream rows into a table.
@@ -158,7 +172,7 @@ impl Session {
         let stream = self.round_trip(async { self.client.query_raw(&prepared.statement, parameters).await })?;
         let mut result = RowBuffer { stream: Some(Box::pin(stream)), received: VecDeque::new(), affected: 0 };
         if prepared.is_change {
-            result.receive_all().inspect_err(|error| self.note_failure(error))?;
+            result.receive_all(&self.driver).inspect_err(|error| self.note_failure(error))?;
             self.changes.set(self.changes.get() + result.affected);
         }
         let reading = Reading::begin(self, result);
@@ -219,9 +233,9 @@ impl Session {
 
 impl RowBuffer {
     /// Waits for the next row of the server. Returns false at the end.
-    fn receive(&mut self) -> Result<bool, DatabaseError> {
+    fn receive(&mut self, driver: &Driver) -> Result<bool, DatabaseError> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
-        let row = pollster::block_on(poll_fn(|context| stream.as_mut().poll_next(context)));
+        let row = driver.wait(poll_fn(|context| stream.as_mut().poll_next(context)));
         let is_row = row.is_some();
         if let Some(row) = row {
             self.received.push_back(row?);
@@ -232,8 +246,8 @@ impl RowBuffer {
         Ok(is_row)
     }
 
-    fn receive_all(&mut self) -> Result<(), DatabaseError> {
-        while self.receive()? {}
+    fn receive_all(&mut self, driver: &Driver) -> Result<(), DatabaseError> {
+        while self.receive(driver)? {}
         Ok(())
     }
 }
@@ -255,7 +269,7 @@ impl<'session> Reading<'session> {
         let mut results = self.session.results.borrow_mut();
         let Some(result) = results.get_mut(self.depth) else { return Ok(None) };
         if result.received.is_empty() {
-            let received = result.receive();
+            let received = result.receive(&self.session.driver);
             received.inspect_err(|error| self.session.note_failure(error))?;
         }
         Ok(result.received.pop_front())
