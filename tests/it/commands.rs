@@ -461,10 +461,13 @@ fn newest_row(fixture: &Fixture) -> i64 {
 
 /// Runs a command in a terminal with a hundred columns.
 fn shown(fixture: &Fixture, line: &str) -> String {
-    let program = Binary::command().get_program().to_str().unwrap().to_owned();
+    let binary = Binary::command();
+    let program = binary.get_program().to_str().unwrap();
     let directory = fixture.server.directory().to_str().unwrap();
     let shell = format!("stty cols 100 rows 50 && {program} {line} --data-dir {directory}");
     let mut command = Command::new("script");
+    command.env_remove("YARROW_TEST_DATABASE").env_remove("YARROW_TEST_COPIES");
+    command.envs(binary.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = command.args(["-qec", &shell, "/dev/null"]).stdin(Stdio::null()).output();
     let output = output.expect("this test needs `script` of util-linux");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -129,7 +129,7 @@ fn walk(level: &str) {
         }
     }
     // With a blocked database, errors are internal, and one request panics.
-    let blocker = server.database_file();
+    let blocker = server.database();
     blocker.execute_batch("begin immediate").unwrap();
     let record = json!({ "localRecordId": "r-1", "question": QUESTION, "aiResult": ANSWER });
     server.post("/divination-history/save").by(&fixture.user).json(&record).send().expect(503);
@@ -251,13 +251,13 @@ fn address(is_known: bool, attempt: u32, turn: u32) -> String {
 /// Starts a server that knows half of the numbers and addresses, without client limits.
 fn server_knowing_half(count: u32) -> Server {
     let server = Setup::default().with("AUTH_SENDS_PER_DAY", 10_000_000).start();
-    let mut database = server.database_file();
-    let known = database.transaction().unwrap();
+    let known = server.database();
+    known.execute_batch("begin immediate").unwrap();
     for (attempt, turn) in (0..3).flat_map(|attempt| (0..count).map(move |turn| (attempt, turn))) {
         let insert = "insert into users (phone_number, email, created_at) values (?1, ?2, 1)";
         known.execute(insert, [number(true, attempt, turn), address(true, attempt, turn)]).unwrap();
     }
-    known.commit().unwrap();
+    known.execute_batch("commit").unwrap();
     server
 }
 

@@ -364,3 +364,34 @@ fn both_engines_have_the_same_tables_and_indexes() {
     assert!(missing.is_empty() && unknown.is_empty(), "schema.postgres.sql lacks {missing:#?} and has {unknown:#?}");
     assert!(of_file.len() > 150, "{}", of_file.len());
 }
+
+/// The numbers of tests that the suite leaves out with the service on PostgreSQL, and with several copies.
+const LEFT_OUT: [(&str, usize); 1] = [("files-only", 195)];
+
+/// The runs of the suite skip tests by lists. A test that is skipped in passing would be noticed here.
+#[test]
+fn the_tests_that_are_left_out_are_counted() {
+    let listed = |arguments: &[&str]| -> BTreeSet<String> {
+        let mut tests = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = tests.args(["--list", "--format", "terse"]).args(arguments).output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        output.lines().filter_map(|line| line.strip_suffix(": test")).map(ToOwned::to_owned).collect()
+    };
+    let ignored = listed(&["--ignored"]);
+    let tests: BTreeSet<_> = listed(&[]).difference(&ignored).cloned().collect();
+    for (list, expected) in LEFT_OUT {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgresql").join(list);
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut left_out = BTreeSet::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (start, reason) = line.split_once("  ").unwrap_or_else(|| panic!("{list}: {line:?} gives no reason"));
+            assert!(reason.len() > 10, "{list}: {line}");
+            // The test program skips every test whose name contains the text.
+            let skipped: Vec<_> = tests.iter().filter(|test| test.contains(start)).collect();
+            let other = skipped.iter().find(|test| !test.starts_with(start));
+            assert!(!skipped.is_empty() && other.is_none(), "{list}: {start} skips {other:?}");
+            left_out.extend(skipped);
+        }
+        assert_eq!(left_out.len(), expected, "{list}");
+    }
+}

@@ -17,3 +17,26 @@ create function sum_step(bigint, boolean) returns bigint language sql as $$ sele
 create aggregate sum(boolean) (sfunc = sum_step, stype = bigint, initcond = '0');
 create function hex(bytea) returns text language sql as $$ select upper(encode($1, 'hex')) $$;
 create function zeroblob(integer) returns bytea language sql as $$ select decode(repeat('00', $1), 'hex') $$;
+create function randomblob(integer) returns bytea language sql as $$
+    select decode(string_agg(lpad(to_hex(cast(floor(random() * 256) as integer)), 2, '0'), ''), 'hex')
+    from generate_series(1, $1)
+$$;
+-- Formats of one number with leading zeros.
+create function printf(text, bigint) returns text language sql as $$
+    select lpad(case when right($1, 1) = 'x' then to_hex($2) else cast($2 as text) end,
+        cast(substring($1 from '0(\d+)') as integer), '0')
+$$;
+create function date(bigint, text) returns text language sql as $$
+    select to_char(to_timestamp($1) at time zone 'utc', 'YYYY-MM-DD')
+$$;
+create function date(text, text) returns text language sql as $$
+    select to_char(case when $1 = 'now' then clock_timestamp() at time zone 'utc' else cast($1 as timestamp) end
+        + cast($2 as interval), 'YYYY-MM-DD')
+$$;
+-- Members at the top of an object.
+create function json_extract(text, text) returns bigint language sql as $$
+    select cast(cast($1 as jsonb) ->> substr($2, 3) as bigint)
+$$;
+create function json_set(text, text, bigint) returns text language sql as $$
+    select cast(jsonb_set(cast($1 as jsonb), array[substr($2, 3)], to_jsonb($3)) as text)
+$$;

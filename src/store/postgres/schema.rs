@@ -90,14 +90,25 @@ fn version(session: &Session) -> Result<usize> {
     Ok(count("select schema_version from store_state where id = 0 for update")? as usize)
 }
 
-/// Lists tables that the schema has and the database lacks.
+/// Lists tables, indexes and triggers that the schema has and the database lacks or has switched off. Others may be the
+/// operator's.
 pub(super) fn faults(session: &Session) -> Result<Vec<String>> {
+    const RELATION: &str = "select cast(count(to_regclass(cast(?1 as text))) as bigint)";
+    const TRIGGER: &str =
+        "select cast(count(*) as bigint) from pg_trigger where cast(tgname as text) = ?1 and tgenabled <> 'D'";
+    let kinds = [
+        ("create table ", "table", RELATION),
+        ("create index ", "index", RELATION),
+        ("create unique index ", "index", RELATION),
+        ("create trigger ", "trigger", TRIGGER),
+    ];
     let mut faults = Vec::new();
-    let declared = STEPS.iter().flat_map(|step| step.lines()).filter_map(|line| line.strip_prefix("create table "));
-    for table in declared.filter_map(|rest| rest.split([' ', '(']).next()) {
-        let find = "select cast(count(to_regclass(cast(?1 as text))) as bigint)";
-        if Access::Server(session).first(find, &[table], |row| row.get::<i64>(0))? != Some(1) {
-            faults.push(format!("table {table} is missing"));
+    for line in STEPS.iter().flat_map(|step| step.lines()) {
+        let declared = kinds.iter().find_map(|(start, kind, find)| Some((line.strip_prefix(start)?, kind, find)));
+        let Some((rest, kind, find)) = declared else { continue };
+        let name = rest.split([' ', '(']).next().unwrap_or_default();
+        if Access::Server(session).first(find, &[name], |row| row.get::<i64>(0))?.unwrap_or(0) == 0 {
+            faults.push(format!("{kind} {name} is missing"));
         }
     }
     Ok(faults)

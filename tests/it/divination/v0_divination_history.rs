@@ -444,7 +444,8 @@ fn limits_deleted_records_to_the_record_limit() {
         }
         assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
     }
-    let stored = "select group_concat(local_record_id) from (select local_record_id from history order by sequence)";
+    let stored =
+        "select group_concat(local_record_id) from (select local_record_id from history order by sequence) as kept";
     assert_eq!(server.value::<String>(stored), "b1,a2,b2");
     save_id(&server, &user, "b1").expect(200);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["b1"]);

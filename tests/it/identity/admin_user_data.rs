@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Response, Server, Setup, eventually, send_concurrently};
+use crate::support::{Caller, Response, Server, Setup, create_trigger, eventually, send_concurrently};
 
 fn get(server: &Server, key: &str, path: &str) -> Response {
     server.get(&format!("/admin/user-data/{path}")).token(key).send()
@@ -149,10 +149,8 @@ fn skips_users_that_are_deleted_during_a_sync() {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{number}', 1)"));
     }
     // While the first is repaired, the second one is deleted.
-    server.edit(
-        "create trigger leaving after update on users when old.id = (select min(id) from users) \
-         begin delete from users where id > old.id; end",
-    );
+    let leave = "delete from users where id > old.id and old.id = (select min(id) from users)";
+    server.edit(&create_trigger("leaving", "after update on users", leave));
     let done = post(&server, &key, "sync", &json!({})).expect(200).json();
     assert_eq!((&done["checked"], &done["fixed"], &done["inconsistent"]), (&json!(2), &json!(1), &json!(0)), "{done}");
     assert_eq!(server.value::<i64>("select count(*) from users"), 1);

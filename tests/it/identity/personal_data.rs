@@ -120,7 +120,7 @@ fn whole_person(server: &Server) -> Caller {
     read(to_all());
     let order = json!({ "amount": "6.00", "coinCount": 60 });
     server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200);
-    server.database_file().execute("delete from code_sends", ()).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let sign_in = server.request_email_code(EMAIL, "sign_in");
     let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
     server.post("/api/v1/auth/login").json(&device).send().expect(200);
@@ -145,7 +145,7 @@ fn whole_person(server: &Server) -> Caller {
     ));
     server.edit(&format!(
         "insert into webhook_events (event_id, kind, user_id, data, state, created_at, due_at, attempts) \
-         values ('msg_1', 'user.created', {}, '{{}}', 'delivered', strftime('%s', 'now') * 1000, 1, 1)",
+         values ('msg_1', 'user.created', {}, '{{}}', 'delivered', unixepoch() * 1000, 1, 1)",
         user.user_id
     ));
     server.edit(&format!(
@@ -163,26 +163,19 @@ fn whole_person(server: &Server) -> Caller {
 
 /// Counts the rows of a user in every table, by columns that reference users or texts that contain the id.
 fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
-    let database = server.databases();
-    let texts = |sql: &str| -> Vec<String> {
-        let mut statement = database.prepare(sql).unwrap();
-        let rows = statement.query_map((), |row| row.get(0)).unwrap();
-        rows.map(Result::unwrap).collect()
-    };
     let mut found = Vec::new();
-    for table in texts(
-        "select name from (select type, name from sqlite_schema \
-         union all select type, name from network_log.sqlite_schema) as objects \
-         where type = 'table' and name not like 'sqlite%' order by name",
-    ) {
-        let refers =
-            texts(&format!("select \"from\" from pragma_foreign_key_list('{table}') where \"table\" = 'users'"));
-        let columns = texts(&format!("select name from pragma_table_info('{table}')"));
+    let databases = server.all_databases();
+    for (database, table) in
+        databases.iter().flat_map(|database| database.tables().into_iter().map(move |table| (database, table)))
+    {
+        let refers = database.references(&table, "users");
+        let columns = database.columns(&table);
         let names_users = |column: &&String| {
             refers.contains(column) || column.ends_with("user_id") || (table == "users" && *column == "id")
         };
-        let of_number = columns.iter().filter(names_users).map(|column| format!("{column} = {}", user.user_id));
-        let of_text = columns.iter().map(|column| format!("{column} = 'user:{}'", user.user_id));
+        let of_number =
+            columns.iter().filter(names_users).map(|column| format!("cast({column} as text) = '{}'", user.user_id));
+        let of_text = columns.iter().map(|column| format!("cast({column} as text) = 'user:{}'", user.user_id));
         let condition = of_number.chain(of_text).collect::<Vec<_>>().join(" or ");
         let count = format!("select count(*) from {table} where {condition}");
         let rows = database.query_row(&count, (), |row| row.get(0)).unwrap();
@@ -190,6 +183,7 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
             found.push((table, rows));
         }
     }
+    found.sort();
     found
 }
 
@@ -387,7 +381,7 @@ fn rejects_requests_of_a_user_during_deletion() {
     // Nothing else is left to write.
     let logged = "select count(*) from access_log where route like '%/auth/login' or route = '/divination/enhanced'";
     eventually("both requests are in the network log", || server.value::<i64>(logged) == 2);
-    let other = server.database_file();
+    let other = server.database();
     // Everything waits for the disk: first the deletion, then the rest.
     other.execute_batch("begin immediate").unwrap();
     let statuses = scope(|scope| {

@@ -38,10 +38,10 @@ fn the_external_moderator_decides_once_switched_on() {
     let response = check(&server, &user, "能加你微信吗").expect(200).json();
     assert_eq!((&response["allowed"], &response["provider"]), (&json!(false), &json!("aliyun")));
     let row: String = server.value(
-        "select json_array(content_type, violation_type, words, masked_text, provider) from violations order by id desc",
+        "select concat_ws('|', content_type, violation_type, words, masked_text, provider) \
+         from violations order by id desc",
     );
-    let row: Value = serde_json::from_str(&row).unwrap();
-    assert_eq!(row, json!(["question", "contact", "[\"pt_to_contact\"]", "能加你**吗", "aliyun"]));
+    assert_eq!(row, "question|contact|[\"pt_to_contact\"]|能加你**吗|aliyun");
     switch(&server, &key, false).expect(200);
     assert_eq!(check(&server, &user, "能加你微信吗").expect(200).json()["provider"], "local");
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Server, Setup, eventually, open_app};
+use crate::support::{Caller, Database, Server, Setup, drop_trigger, eventually, open_app};
 
 const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
 
@@ -44,11 +43,11 @@ impl FakeModel {
 }
 
 /// Returns the contents of the ledger as text.
-fn dump(database: &Connection) -> String {
+fn dump(database: &Database) -> String {
     let mut all = Vec::new();
     for sql in [
         "select user_id || ':' || asset || ':' || balance || ':' || last_sequence || ':' || \
-         coalesce(suspended_at, '') from balances order by user_id, asset",
+         coalesce(cast(suspended_at as text), '') from balances order by user_id, asset",
         "select seq || ':' || user_id || ':' || asset || ':' || sequence || ':' || delta || ':' || balance_after || \
          ':' || kind || ':' || coalesce(ref, '') || ':' || created_at from ledger_entries order by seq",
         "select id || ':' || hex(hash) from ledger_audit order by id",
@@ -61,7 +60,7 @@ fn dump(database: &Connection) -> String {
 }
 
 /// Compares everything derivable from the model with the stored rows.
-fn compare(database: &Connection, model: &FakeModel, users: &[Caller], seed: u64) {
+fn compare(database: &Database, model: &FakeModel, users: &[Caller], seed: u64) {
     for (index, user) in users.iter().enumerate() {
         let stored: (i64, i64) = database
             .query_row(
@@ -101,7 +100,7 @@ fn long_sequences_of_operations_match_the_model() {
     let server = Setup::default().with("COINS_CONSUME", 3).start();
     let users: Vec<_> = PHONES.iter().map(|phone| server.sign_in(phone)).collect();
     let operator = server.api_key("model");
-    let database = server.database_file();
+    let database = server.database();
     let mut model = FakeModel::default();
     let mut keys: Vec<(usize, String, u16, Vec<u8>)> = Vec::new();
     for step in 0..300 {
@@ -177,10 +176,11 @@ fn with_history() -> (Server, Caller, Caller, String) {
 
 /// Changes stored rows as somebody with access to the file could.
 fn tamper(server: &Server, sql: &str) {
-    let triggers = "drop trigger ledger_entries_forbids_update; drop trigger ledger_entries_forbids_delete; \
-                    drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete; \
-                    drop trigger audit_forbids_update; drop trigger audit_forbids_delete;";
-    server.database_file().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
+    let drop = |table| {
+        [format!("{table}_forbids_update"), format!("{table}_forbids_delete")].map(|name| drop_trigger(&name, table))
+    };
+    let triggers = ["ledger_entries", "ledger_audit", "audit"].map(drop).as_flattened().join("; ");
+    server.database().execute_batch(&format!("begin immediate; {triggers}; {sql}; commit;")).unwrap();
 }
 
 fn codes(report: &Value) -> Vec<String> {
@@ -317,7 +317,7 @@ fn accepting_another_key_seals_the_ledger_again() {
     let (server, ..) = with_history();
     let key = [("YARROW_AUTH_SECRET_KEY", "another key of at least thirty-two bytes")];
     server.command_with(&key, &["ledger", "verify"]).expect(5);
-    server.command_with(&key, &["doctor", "--listen", "127.0.0.1:0", "--accept-key"]).expect(0);
+    server.command_with(&key, &["doctor", "--listen", "127.0.0.1:0", "--accept-key"]).expect_sound();
     server.command_with(&key, &["ledger", "verify"]).expect(0);
     server.command(&["ledger", "verify"]).expect(5);
 }
@@ -327,7 +327,7 @@ fn the_payment_report_is_made_daily() {
     let mut server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in(PHONES[0]);
     server.edit(&forged(5, "topup", "'order:invented'").replace("user_id = 1", &format!("user_id = {}", user.user_id)));
-    let made = || server.database_file().execute("delete from settings where name = 'payments.report'", ()).unwrap();
+    let made = || server.database().execute("delete from settings where name = 'payments.report'", ()).unwrap();
     eventually("a first report", || made() > 0);
     server.wait_for_line("payments and ledger disagree");
     eventually("the alert", || server.command(&["alerts", "list"]).text().contains("payment_mismatch"));
@@ -373,12 +373,12 @@ fn a_purged_ledger_is_consistent() {
 fn reports_broken_entries_and_never_repairs_them() {
     let (server, user, _, key) = with_history();
     tamper(&server, "update ledger_entries set delta = 100 where seq = 1");
-    let entries = dump(&server.database_file()).lines().filter(|line| line.contains("adjust")).count();
+    let entries = dump(&server.database()).lines().filter(|line| line.contains("adjust")).count();
     let done = server.post("/coin/sync").token(&key).send().expect(200).json();
     assert_eq!(done["repaired"], 0);
     assert!(done["issues"].as_array().unwrap().iter().any(|issue| issue["userId"] == "1"), "{done}");
     server.post("/coin/consume").by(&user).send().expect_problem(503, "account_inconsistent");
-    assert_eq!(dump(&server.database_file()).lines().filter(|line| line.contains("adjust")).count(), entries);
+    assert_eq!(dump(&server.database()).lines().filter(|line| line.contains("adjust")).count(), entries);
     server.command(&["ledger", "verify"]).expect(5);
 }
 
@@ -386,9 +386,9 @@ fn reports_broken_entries_and_never_repairs_them() {
 fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
     let (server, _, _, key) = with_history();
     server.get("/coin/balance").query(&[("userId", "1")]).token(&key).send().expect(200);
-    let database = server.database_file();
+    let database = server.database();
     for table in ["ledger_entries", "ledger_audit", "audit"] {
-        let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
+        let rows: i64 = database.query_row(&format!("select count(*) from {table}"), (), |row| row.get(0)).unwrap();
         assert!(rows > 0, "{table}");
         let key = if table == "ledger_entries" { "seq" } else { "id" };
         for sql in [
@@ -397,12 +397,15 @@ fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
             format!("delete from {table} where {key} = 1"),
         ] {
             let error = database.execute(&sql, ()).unwrap_err();
-            let code = error.sqlite_error().unwrap().extended_code;
-            assert_eq!(code, rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER, "{sql}: {error}");
+            let verb = if sql.starts_with("update") { "changed" } else { "deleted" };
+            assert!(
+                error.contains("rows cannot be changed") || error.contains(&format!("cannot be {verb}")),
+                "{sql}: {error}"
+            );
         }
     }
     let negative = database.execute("update balances set balance = -1", ()).unwrap_err();
-    assert_eq!(negative.sqlite_error().unwrap().extended_code, rusqlite::ffi::SQLITE_CONSTRAINT_CHECK);
+    assert!(negative.to_lowercase().contains("check constraint"), "{negative}");
 }
 
 #[test]
@@ -537,9 +540,10 @@ fn verifies_the_ledger_once_a_day() {
 
     assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert!(!verify_if_due(&app.core, &mut |_, _| ()).unwrap());
-    let database = Connection::open(directory.path().join("yarrow.db")).unwrap();
+    let database = Database::open(directory.path());
     database.execute("update balances set balance = 1", ()).unwrap();
-    let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000)";
+    let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000) \
+                     where name = 'ledger.verification'";
     database.execute(yesterday, ()).unwrap();
     assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert_eq!(code(posting(1, None)), "account_inconsistent");
@@ -604,7 +608,7 @@ fn a_purge_during_verification_is_consistent() {
                     insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
                     select 7, 'coin', n, 1, n, 'topup', 1 from counter; \
                     insert into balances (user_id, asset, balance, last_sequence) values (7, 'coin', 60000, 60000)";
-        Connection::open(directory.path().join("yarrow.db")).unwrap().execute_batch(fill).unwrap();
+        Database::open(directory.path()).execute_batch(fill).unwrap();
     };
     let post = |user| {
         let posting =

@@ -163,7 +163,7 @@ fn every_published_callback_has_the_expected_effect() {
         assert_eq!(responses[0], responses[1], "{name}");
         let stored: i64 = server
             .database()
-            .query_row("select count(*) from payment_callbacks where form = cast(?1 as blob)", [form], |row| row.get(0))
+            .query_row("select count(*) from payment_callbacks where form = ?1", [form.as_bytes()], |row| row.get(0))
             .unwrap();
         assert_eq!(stored, 2, "{name}");
     }

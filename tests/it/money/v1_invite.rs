@@ -288,7 +288,7 @@ fn every_lookup_has_an_index() {
 }
 
 fn log_in(server: &Server, email: &str, invite_code: &str) -> Response {
-    server.database_file().execute("delete from code_sends", ()).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let code = server.request_email_code(email, "sign_in");
     let body = json!({ "email": email, "code": code, "inviteCode": invite_code });
     server.post("/api/v1/auth/login").json(&body).send()
@@ -337,7 +337,7 @@ fn an_invalid_invite_does_not_prevent_sign_in() {
     assert_eq!(refusal("third@example.com", &own), "invite_expired");
     assert_eq!(points(&server, &host), 120);
     // A malformed code is rejected before the verification code is used.
-    server.database_file().execute("delete from code_sends", ()).unwrap();
+    server.database().execute("delete from code_sends", ()).unwrap();
     let sign_in = server.request_email_code("fourth@example.com", "sign_in");
     let mut body = json!({ "email": "fourth@example.com", "code": sign_in, "inviteCode": "0000" });
     server.post("/api/v1/auth/login").json(&body).send().expect_fields(&[("inviteCode", "invalid_format")]);

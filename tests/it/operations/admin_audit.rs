@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::support::{
     Document, Setup, eventually, eventually_some,
     fake_provider::{FakeProvider, Reply},
+    postgresql,
     raw::disconnect_after,
 };
 
@@ -70,9 +71,9 @@ fn audits_right_and_wrong_sign_ins_of_administrators() {
     assert_eq!(server.command(&["audit", "--actor", "unknown"]).expect(0).json()["total"], 1);
     // Anybody can cause rows of unknown names, so an hour has only so many.
     server.edit(
-        "insert into audit (at, actor, action, outcome, request_id) \
+        "insert into audit (id, at, actor, action, outcome, request_id) \
          with recursive n (i) as (select 1 union all select i + 1 from n where i < 99) \
-         select unixepoch() * 1000, 'unknown', 'POST /admin/login', 401, 'filler' from n",
+         select (select max(id) from audit) + i, unixepoch() * 1000, 'unknown', 'POST /admin/login', 401, 'filler' from n",
     );
     sign_in("nobody", "wrong password", "wrong-3").expect_problem(401, "invalid_credentials");
     sign_in("root", "correct horse battery staple", "right-1").expect(200);
@@ -201,6 +202,10 @@ fn lists_audit_events_by_user_actor_and_time() {
         ("page", "out_of_range"),
     ]);
     list("startTime=2026-01-02&endTime=2026-01-01").expect_fields(&[("endTime", "out_of_range")]);
+    // The plans are those of SQLite.
+    if postgresql().is_some() {
+        return;
+    }
     for sql in [
         "select id from audit where user_id = 1 and at >= 0 order by id desc limit 20",
         "select id from audit where actor = 'cli' and at >= 0 order by id desc limit 20",

@@ -56,7 +56,7 @@ fn notifies_when_a_rule_fires_and_resolves() {
     let server = with_webhook(&webhook).start();
     server.edit(
         "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
-                 (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
+                 (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
     );
     // Delivery fails at first and is retried until it succeeds.
     wait_for(&server, &webhook, "code_budget", "firing");

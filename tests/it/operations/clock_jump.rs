@@ -3,7 +3,7 @@
 use serde_json::json;
 use yarrow::domain::operations::retention;
 
-use crate::support::{CommandOutput, Setup, eventually, eventually_some, open_app};
+use crate::support::{CommandOutput, Database, Setup, eventually, eventually_some, open_app};
 
 const AHEAD: i64 = 40 * 24 * 3_600_000;
 const PHONE: &str = "13800138000";
@@ -85,7 +85,7 @@ fn a_clock_days_ahead_prunes_no_backup() {
 #[test]
 fn a_clock_days_ahead_deletes_nothing_by_age() {
     let (directory, app) = open_app(&[]);
-    let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
+    let database = Database::open(directory.path());
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
     assert_eq!(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &|| true).unwrap(), 0);

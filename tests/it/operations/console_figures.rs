@@ -55,7 +55,7 @@ fn insert_orders(server: &Server, user: &Caller, count: u32) {
     server.edit(&format!(
         "insert into payment_orders (order_no, user_id, channel, amount_fen, product_id, product_version, asset, \
          coin_count, bonus, first_bonus, subject, state, created_at, expires_at) \
-         with recursive n (i) as (select 1 union all select i + 1 from n where i < {count}) \
+         with recursive n (i) as (select cast(1 as bigint) union all select i + 1 from n where i < {count}) \
          select printf('%024d', i), {}, 'sandbox', case i % 2 when 0 then 600 else 3000 end, 'coins_60', 0, 'coin', \
          60, 0, 0, '=1+1', 'credited', unixepoch() * 1000 - ({count} - i) * 60000, unixepoch() * 1000 from n",
         user.user_id

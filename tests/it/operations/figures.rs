@@ -25,7 +25,7 @@ fn both_sums(server: &Server) -> [Vec<String>; 2] {
     };
     let counted = rows(
         "select case when name like 'coins_%' then 'coin' else 'point' end || ' ' || key || ' ' || day || ' ' || sum(value) \
-         from figures where name like 'coins_%' or name like 'points_%' group by substr(name, 1, 4), key, day \
+         from figures where name like 'coins_%' or name like 'points_%' group by case when name like 'coins_%' then 'coin' else 'point' end, key, day \
          union all select 'castings ' || coalesce(sum(value), 0) from figures where name = 'castings' \
          union all select 'users ' || coalesce(sum(value), 0) from figures where name = 'new_users' order by 1",
     );
@@ -42,7 +42,7 @@ fn both_sums(server: &Server) -> [Vec<String>; 2] {
 fn insert_entries(server: &Server, first: u32, count: u32) {
     server.edit(&format!(
         "insert into ledger_entries (seq, user_id, asset, sequence, delta, balance_after, kind, created_at) \
-         with recursive n (i) as (select {first} union all select i + 1 from n where i < {first} + {count} - 1), \
+         with recursive n (i) as (select cast({first} as bigint) union all select i + 1 from n where i < {first} + {count} - 1), \
          top (seq) as materialized (select coalesce(max(seq), 0) from ledger_entries) \
          select top.seq + i - {first} + 1, 900000 + i % 50, case i % 2 when 0 then 'coin' else 'point' end, i, \
          case when i % 3 = 0 then 5 else -2 end, 100, \

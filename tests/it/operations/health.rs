@@ -107,7 +107,7 @@ fn commands_see_the_running_jobs_of_the_server() {
         Setup::default().with_fast_jobs().with("ALERTS_WEBHOOK_URL", format!("{}/hook", webhook.url())).start();
     server.edit(
         "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
-         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
+         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
     );
     let listed = || job(&server.command(&["health", "--json"]).expect(0).json(), "alerts");
     let running = eventually_ok("the command shows the running job", || {
@@ -126,7 +126,7 @@ fn resolved_alerts_stay_visible() {
     let key = server.api_key("ops");
     server.edit(
         "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
-         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
+         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
     );
     eventually("it fires", || {
         let shown = health(&server, &key);

@@ -1,6 +1,7 @@
 //! The database of an installation, inspected and changed behind the service's back.
 //!
-//! Statements are written as for SQLite, with parameters `?1`, and run on the engine under test.
+//! Statements are written as for SQLite, with parameters `?1`, and run on the engine under test. PostgreSQL gets the
+//! functions that they use from `tests/postgresql/functions.sql`; what a function cannot do is translated here.
 
 use std::{path::Path, time::Duration};
 
@@ -17,7 +18,7 @@ enum Engine {
 }
 
 /// A row of a result.
-pub struct Row(Vec<Owned>);
+pub struct Row(Vec<Stored>);
 
 /// A statement that was prepared for several runs.
 pub struct Prepared<'database> {
@@ -25,8 +26,9 @@ pub struct Prepared<'database> {
     sql: String,
 }
 
+/// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
-enum Owned {
+pub enum Stored {
     Null,
     Integer(i64),
     Real(f64),
@@ -39,18 +41,25 @@ pub type Failure = String;
 impl Database {
     /// Opens the database of a data directory.
     pub fn open(directory: &Path) -> Self {
-        let Some(server) = postgresql() else {
-            let connection = rusqlite::Connection::open(directory.join("yarrow.db")).unwrap();
-            connection.busy_timeout(Duration::from_secs(10)).unwrap();
-            return Self(Engine::File(connection));
-        };
+        let Some(server) = postgresql() else { return Self::open_file(&directory.join("yarrow.db")) };
         let name = std::fs::read_to_string(directory.join("test-database")).unwrap();
         let client = postgres::Client::connect(&format!("{server} dbname={name}"), postgres::NoTls).unwrap();
         Self(Engine::Server(client.into()))
     }
 
+    /// Opens the network log of a data directory, which is a file on every engine.
+    pub fn open_network_log(directory: &Path) -> Self {
+        Self::open_file(&directory.join("network-log.db"))
+    }
+
+    fn open_file(path: &Path) -> Self {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        Self(Engine::File(connection))
+    }
+
     fn rows(&self, sql: &str, parameters: &impl SqlParameters) -> Result<(Vec<Row>, usize), Failure> {
-        let values: Vec<_> = parameters.values().as_ref().iter().map(|value| Owned::from(*value)).collect();
+        let values: Vec<_> = parameters.values().as_ref().iter().map(|value| Stored::from(*value)).collect();
         match &self.0 {
             Engine::File(connection) => rows_of_file(connection, sql, &values).map_err(|error| error.to_string()),
             Engine::Server(client) => {
@@ -70,9 +79,7 @@ impl Database {
         match &self.0 {
             Engine::File(connection) => connection.execute_batch(sql).map_err(|error| error.to_string()),
             Engine::Server(client) => {
-                let lock = "begin; update store_state set commits = commits where id = 0";
-                let sql = sql.replace("begin immediate", lock);
-                client.borrow_mut().batch_execute(&sql).map_err(|error| format!("{error:?}"))
+                client.borrow_mut().batch_execute(&for_server(sql)).map_err(|error| format!("{error:?}"))
             }
         }
     }
@@ -86,6 +93,55 @@ impl Database {
     ) -> Result<T, Failure> {
         let (rows, _) = self.rows(sql, &parameters)?;
         read(rows.first().ok_or("the query returned no row")?)
+    }
+
+    /// Returns the texts of the first column.
+    pub fn texts(&self, sql: &str) -> Vec<String> {
+        let (rows, _) = self.rows(sql, &()).unwrap();
+        rows.iter().map(|row| row.get(0).unwrap()).collect()
+    }
+
+    /// Returns the values of all rows of a table.
+    pub fn contents(&self, table: &str) -> Vec<Vec<Stored>> {
+        let (rows, _) = self.rows(&format!("select * from {table}"), &()).unwrap();
+        rows.into_iter().map(|row| row.0).collect()
+    }
+
+    /// Returns the names of the tables.
+    pub fn tables(&self) -> Vec<String> {
+        self.texts(match self.0 {
+            Engine::File(_) => {
+                "select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name"
+            }
+            Engine::Server(_) => {
+                "select cast(tablename as text) from pg_tables where schemaname = current_schema() order by tablename"
+            }
+        })
+    }
+
+    /// Returns the names of the columns of a table in their order.
+    pub fn columns(&self, table: &str) -> Vec<String> {
+        self.texts(&match self.0 {
+            Engine::File(_) => format!("select name from pragma_table_info('{table}') order by cid"),
+            Engine::Server(_) => format!(
+                "select cast(attname as text) from pg_attribute where attrelid = cast('{table}' as regclass) \
+                 and attnum > 0 and not attisdropped order by attnum"
+            ),
+        })
+    }
+
+    /// Returns the columns of a table that reference another.
+    pub fn references(&self, table: &str, other: &str) -> Vec<String> {
+        self.texts(&match self.0 {
+            Engine::File(_) => {
+                format!("select \"from\" from pragma_foreign_key_list('{table}') where \"table\" = '{other}'")
+            }
+            Engine::Server(_) => format!(
+                "select cast(attname as text) from pg_constraint join pg_attribute on attrelid = conrelid \
+                 and attnum = any(conkey) where contype = 'f' and conrelid = cast('{table}' as regclass) \
+                 and confrelid = cast('{other}' as regclass)"
+            ),
+        })
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "callers are written as for rusqlite")]
@@ -130,7 +186,7 @@ impl Index for i32 {
     }
 }
 
-impl From<SqlValue<'_>> for Owned {
+impl From<SqlValue<'_>> for Stored {
     fn from(value: SqlValue<'_>) -> Self {
         match value {
             SqlValue::Null => Self::Null,
@@ -142,7 +198,7 @@ impl From<SqlValue<'_>> for Owned {
     }
 }
 
-impl Owned {
+impl Stored {
     fn borrowed(&self) -> SqlValue<'_> {
         match self {
             Self::Null => SqlValue::Null,
@@ -154,27 +210,31 @@ impl Owned {
     }
 }
 
-fn rows_of_file(connection: &rusqlite::Connection, sql: &str, values: &[Owned]) -> rusqlite::Result<(Vec<Row>, usize)> {
+fn rows_of_file(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    values: &[Stored],
+) -> rusqlite::Result<(Vec<Row>, usize)> {
     use rusqlite::types::{Value, ValueRef};
     let mut statement = connection.prepare(sql)?;
     let columns = statement.column_count();
     let values = values.iter().map(|value| match value.clone() {
-        Owned::Null => Value::Null,
-        Owned::Integer(number) => Value::Integer(number),
-        Owned::Real(number) => Value::Real(number),
-        Owned::Text(text) => Value::Text(text),
-        Owned::Blob(bytes) => Value::Blob(bytes),
+        Stored::Null => Value::Null,
+        Stored::Integer(number) => Value::Integer(number),
+        Stored::Real(number) => Value::Real(number),
+        Stored::Text(text) => Value::Text(text),
+        Stored::Blob(bytes) => Value::Blob(bytes),
     });
     let (before, mut found) = (connection.total_changes(), Vec::new());
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
     while let Some(row) = rows.next()? {
         let value = |column| {
             Ok(match row.get_ref(column)? {
-                ValueRef::Null => Owned::Null,
-                ValueRef::Integer(number) => Owned::Integer(number),
-                ValueRef::Real(number) => Owned::Real(number),
-                ValueRef::Text(text) => Owned::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Blob(bytes) => Owned::Blob(bytes.into()),
+                ValueRef::Null => Stored::Null,
+                ValueRef::Integer(number) => Stored::Integer(number),
+                ValueRef::Real(number) => Stored::Real(number),
+                ValueRef::Text(text) => Stored::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Blob(bytes) => Stored::Blob(bytes.into()),
             })
         };
         found.push(Row((0..columns).map(value).collect::<rusqlite::Result<_>>()?));
@@ -183,27 +243,91 @@ fn rows_of_file(connection: &rusqlite::Connection, sql: &str, values: &[Owned]) 
     Ok((found, usize::try_from(connection.total_changes() - before).unwrap()))
 }
 
+/// Translates what PostgreSQL writes in another way: the lock of the writers, foreign keys that are not checked,
+/// parameters, literal bytes, and products of large numbers, which have 64 bits on SQLite.
+fn for_server(sql: &str) -> String {
+    let sql = sql
+        .replace(" as integer)", " as bigint)")
+        .replace("begin immediate", "begin; update store_state set commits = commits where id = 0")
+        .replace("pragma foreign_keys = off", "set session_replication_role = replica")
+        .replace("pragma foreign_keys = on", "set session_replication_role = origin");
+    let mut translated = String::new();
+    // Texts are at the odd places.
+    for (place, part) in sql.split('\'').enumerate() {
+        if place > 0 {
+            translated.push('\'');
+        }
+        if place % 2 == 1 {
+            if translated.ends_with(" x'") || translated.ends_with("(x'") {
+                translated.truncate(translated.len() - 2);
+                translated += "'\\x";
+            }
+            translated += part;
+            continue;
+        }
+        for word in part.split_inclusive(|character: char| !character.is_ascii_alphanumeric() && character != '_') {
+            let number = word.trim_end_matches(|character: char| !character.is_ascii_alphanumeric());
+            let is_large = number.len() > 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+            translated +=
+                &if is_large { word.replacen(number, &format!("{number}::bigint"), 1) } else { word.replace('?', "$") };
+        }
+    }
+    translated
+}
+
+/// Returns a statement that creates a trigger: `after update on users`. The body is one statement.
+pub fn create_trigger(name: &str, event: &str, body: &str) -> String {
+    if postgresql().is_none() {
+        return format!("create trigger {name} {event} begin {body}; end");
+    }
+    // The body of a function says `raise` in another way.
+    let body = body.replace("select raise(abort, ", "raise exception using message = (");
+    format!(
+        "create function {name}() returns trigger language plpgsql as $$ begin {body}; return new; end $$; \
+         create trigger {name} {event} for each row execute function {name}()"
+    )
+}
+
+/// Returns a statement that lets every change of a kind fail: `update`, `interpretations`.
+pub fn refuse_changes(kind: &str, table: &str) -> String {
+    create_trigger("refused", &format!("before {kind} on {table}"), "select raise(abort, 'refused')")
+}
+
+/// Returns a statement that allows them again.
+pub fn allow_changes(table: &str) -> String {
+    if postgresql().is_none() {
+        "drop trigger refused".to_owned()
+    } else {
+        format!("drop trigger refused on {table}; drop function refused()")
+    }
+}
+
+/// Returns a statement that drops a trigger of the schema.
+pub fn drop_trigger(name: &str, table: &str) -> String {
+    if postgresql().is_none() { format!("drop trigger {name}") } else { format!("drop trigger {name} on {table}") }
+}
+
 fn rows_of_server(
     client: &mut postgres::Client,
     sql: &str,
-    values: &[Owned],
+    values: &[Stored],
 ) -> Result<(Vec<Row>, usize), postgres::Error> {
     use postgres::fallible_iterator::FallibleIterator as _;
-    let statement = client.prepare(&sql.replace('?', "$"))?;
+    let statement = client.prepare(&for_server(sql))?;
     let columns = statement.columns().len();
     // SQLite converts digits by the type of the column.
     let converted: Vec<_> = values
         .iter()
         .zip(statement.params())
         .map(|(value, kind)| match value {
-            Owned::Text(digits) if *kind == postgres::types::Type::INT8 => Owned::Integer(digits.parse().unwrap()),
+            Stored::Text(digits) if *kind == postgres::types::Type::INT8 => Stored::Integer(digits.parse().unwrap()),
             value => value.clone(),
         })
         .collect();
-    let mut rows = client.query_raw(&statement, converted.iter().map(Owned::borrowed))?;
+    let mut rows = client.query_raw(&statement, converted.iter().map(Stored::borrowed))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Row((0..columns).map(|column| Owned::from(row.get::<_, SqlValue<'_>>(column))).collect()));
+        found.push(Row((0..columns).map(|column| Stored::from(row.get::<_, SqlValue<'_>>(column))).collect()));
     }
     let changed = rows.rows_affected().unwrap_or(0);
     Ok((found, usize::try_from(changed).unwrap()))

@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::server::{Binary, Server, Setup};
+use super::client::wait_for_words;
+use super::server::{Binary, Server, Setup, postgresql};
 
 /// The output and exit status of a command.
 pub struct CommandOutput(Output);
@@ -28,13 +29,30 @@ impl CommandOutput {
         let mut process = pipes.spawn().unwrap();
         // A command that does not read its input may have ended already.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
-        Self(process.wait_with_output().unwrap())
+        let output = process.wait_with_output().unwrap();
+        if arguments.contains(&"words") {
+            wait_for_words();
+        }
+        Self(output)
     }
 
     /// Panics unless the exit code matches.
     #[track_caller]
     pub fn expect(self, exit_code: i32) -> Self {
         assert_eq!(self.0.status.code(), Some(exit_code), "{}{}", self.text(), self.stderr());
+        self
+    }
+
+    /// Panics unless all checks of `doctor --json` pass, but for `fsync`: PostgreSQL serves the tests without it.
+    #[track_caller]
+    pub fn expect_sound(self) -> Self {
+        if postgresql().is_none() {
+            return self.expect(0);
+        }
+        let found = self.json();
+        let checks = found["checks"].as_array().unwrap();
+        let failed: Vec<_> = checks.iter().filter(|check| check["verdict"] == "fail").collect();
+        assert!(failed.iter().all(|check| check["name"] == "fsync"), "{failed:?}");
         self
     }
 

@@ -5,7 +5,10 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, LazyLock, Mutex},
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,7 +17,7 @@ use yarrow::store::SqlColumn;
 
 use super::{
     client::{Caller, Request, Response},
-    database::Database,
+    database::{Database, Stored},
     operator::install,
     polling::{eventually, eventually_some},
     raw,
@@ -66,6 +69,24 @@ impl Setup {
         Server::start(self)
     }
 
+    /// Starts the program on a data directory and waits until it listens. Its lines are added to `all`.
+    fn spawn(&self, directory: &Path, database: Option<String>, all: &Lines) -> (Child, SocketAddr) {
+        let mut command = self.prelude.as_deref().map_or_else(Binary::command, Binary::command_after);
+        command.args(["serve", "--lazy-words", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
+        if self.has_fast_jobs {
+            command.arg("--fast-jobs");
+        }
+        // Raise the per-client limits: all requests come from one address. Tests of these limits lower them again.
+        command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
+        command.envs(self.variables());
+        command.envs(database.map(|url| ("YARROW_DATABASE_URL", url)));
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let own = Lines::default();
+        collect(process.stderr.take().unwrap(), [Arc::clone(&own), Arc::clone(all)]);
+        let ready = wait_for_line(&mut process, &own, "yarrow is listening on http");
+        (process, ready.rsplit("://").next().unwrap().trim().parse().unwrap())
+    }
+
     /// Returns false if the first start would depend on the settings.
     fn can_use_template(&self) -> bool {
         !self.settings.iter().any(|(name, _)| name.starts_with("YARROW_AUTH_SECRET_KEY"))
@@ -80,6 +101,24 @@ impl Setup {
 /// Returns the PostgreSQL server on which the tests run, if they do.
 pub fn postgresql() -> Option<String> {
     std::env::var("YARROW_TEST_DATABASE").ok()
+}
+
+/// Returns how many copies serve the requests of a test: `YARROW_TEST_COPIES` on PostgreSQL, or one.
+pub fn copies() -> usize {
+    let copies = || std::env::var("YARROW_TEST_COPIES").ok();
+    postgresql().and_then(|_| copies()).map_or(1, |copies| copies.parse().unwrap())
+}
+
+/// Creates a database for a data directory as the program under test would, and returns its address. Returns none on
+/// SQLite, whose database is a file in it.
+pub fn create_database(directory: &Path) -> Option<String> {
+    let server = postgresql()?;
+    let mut command = Binary::command();
+    command.env("TEST_PROGRAM", "true").args(["serve", "--data-dir"]).arg(directory);
+    assert!(command.status().unwrap().success());
+    let name = std::fs::read_to_string(directory.join("test-database")).unwrap();
+    let part = |name: &str| server.split(' ').find_map(|part| part.strip_prefix(name)).unwrap();
+    Some(format!("postgres:///{name}?host={}&user={}", part("host="), part("user=")))
 }
 
 /// The program under test.
@@ -119,13 +158,23 @@ impl Binary {
     }
 }
 
+type Lines = Arc<Mutex<Vec<String>>>;
+
 /// A running server. It is killed on drop.
 pub struct Server {
     process: Child,
     address: SocketAddr,
     directory: PathBuf,
     temp_dir: Option<TempDir>,
-    lines: Arc<Mutex<Vec<String>>>,
+    lines: Lines,
+    /// Further copies on the same database, which take turns with the first.
+    further: Vec<FurtherCopy>,
+    next: AtomicUsize,
+}
+
+struct FurtherCopy {
+    process: Child,
+    address: SocketAddr,
 }
 
 impl Server {
@@ -135,24 +184,36 @@ impl Server {
         if temp_dir.is_some() && setup.can_use_template() {
             copy_template(&directory);
         }
-        let mut command = setup.prelude.as_deref().map_or_else(Binary::command, Binary::command_after);
-        command.args(["serve", "--lazy-words", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
-        if setup.has_fast_jobs {
-            command.arg("--fast-jobs");
+        let lines = Lines::default();
+        let (process, address) = setup.spawn(&directory, None, &lines);
+        let mut server =
+            Self { process, address, directory, temp_dir, lines, further: Vec::new(), next: AtomicUsize::new(0) };
+        let shares_database = setup.settings.iter().any(|(name, _)| name == "YARROW_DATABASE_URL");
+        for number in 2..=if shares_database { 1 } else { copies() } {
+            server.start_further_copy(&setup, number);
         }
-        // Raise the per-client limits: all requests come from one address. Tests of these limits lower them again.
-        command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
-        command.envs(setup.settings);
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = collect(process.stderr.take().unwrap());
-        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, temp_dir, lines };
-        let ready = server.wait_for_line("yarrow is listening on http");
-        server.address = ready.rsplit("://").next().unwrap().trim().parse().unwrap();
         server
     }
 
+    /// Starts another copy with the keys and the database of the first, in a data directory within that of the first.
+    fn start_further_copy(&mut self, setup: &Setup, number: usize) {
+        let directory = self.directory.join("copies").join(number.to_string());
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::set_permissions(&directory, std::fs::metadata(&self.directory).unwrap().permissions()).unwrap();
+        for entry in std::fs::read_dir(&self.directory).unwrap().map(Result::unwrap) {
+            if entry.path().extension().is_some_and(|extension| extension == "key") {
+                std::fs::copy(entry.path(), directory.join(entry.file_name())).unwrap();
+            }
+        }
+        let database = create_database(&self.directory);
+        let (process, address) = setup.spawn(&directory, database, &self.lines);
+        self.further.push(FurtherCopy { process, address });
+    }
+
+    /// Returns the address of each copy in turn.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % (self.further.len() + 1);
+        turn.checked_sub(1).map_or(self.address, |further| self.further[further].address)
     }
 
     pub fn directory(&self) -> &Path {
@@ -170,20 +231,13 @@ impl Server {
 
     /// Waits for a line that contains this text. Panics if the server ends first.
     pub fn wait_for_line(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + Duration::from_mins(2);
-        loop {
-            if let Some(line) = self.lines().iter().rev().find(|line| line.contains(text)) {
-                return line.clone();
-            }
-            let ended = self.process.try_wait().unwrap();
-            assert!(ended.is_none() && Instant::now() < deadline, "no line with {text:?} in {:#?}", self.lines());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_line(&mut self.process, &self.lines, text)
     }
 
-    /// Returns the URL of the metrics.
+    /// Returns the URL of the metrics, of the first copy if there are several.
     pub fn metrics(&mut self) -> String {
-        let line = self.wait_for_line("metrics are at http://");
+        self.wait_for_line("metrics are at http://");
+        let line = self.lines().into_iter().find(|line| line.contains("metrics are at http://")).unwrap();
         line.split("metrics are at ").nth(1).unwrap().trim().to_owned()
     }
 
@@ -310,7 +364,7 @@ impl Server {
     }
 
     pub fn request(&self, method: &str, path: &str) -> Request {
-        Request::new(method, &format!("http://{}{path}", self.address))
+        Request::new(method, &format!("http://{}{path}", self.address()))
     }
 
     /// Opens a separate connection to the database.
@@ -333,6 +387,34 @@ impl Server {
         connection
     }
 
+    /// Opens the database and the network log.
+    pub fn all_databases(&self) -> [Database; 2] {
+        [self.database(), Database::open_network_log(&self.directory)]
+    }
+
+    /// Returns true if the text is in what was written to the database lately: the write-ahead log of SQLite, or any row
+    /// on PostgreSQL.
+    pub fn has_stored(&self, text: &str) -> bool {
+        if postgresql().is_none() {
+            let log = std::fs::read(self.directory.join("yarrow.db-wal")).unwrap();
+            return log.windows(text.len()).any(|window| window == text.as_bytes());
+        }
+        let database = self.database();
+        let mut values = database.tables().into_iter().flat_map(|table| database.contents(&table)).flatten();
+        values.any(|value| match value {
+            Stored::Text(stored) => stored.contains(text),
+            Stored::Blob(bytes) => bytes.windows(text.len()).any(|window| window == text.as_bytes()),
+            _ => false,
+        })
+    }
+
+    /// Panics if the database file is damaged. PostgreSQL has none.
+    pub fn assert_file_is_sound(&self) {
+        if postgresql().is_none() {
+            assert_eq!(self.value::<String>("pragma integrity_check"), "ok");
+        }
+    }
+
     /// Opens a connection to both. A transaction of it would lock both.
     pub fn databases(&self) -> rusqlite::Connection {
         let connection = self.database_file();
@@ -347,7 +429,7 @@ impl Server {
         if postgresql().is_none() {
             self.databases().execute_batch(sql).unwrap();
         } else if sql.contains("access_log") {
-            self.network_log().execute_batch(sql).unwrap();
+            self.network_log().execute_batch(&sql.replace("network_log.", "")).unwrap();
         } else {
             self.database().execute_batch(sql).unwrap();
         }
@@ -390,13 +472,20 @@ impl Server {
 
     /// Sends bytes over a new connection and reads one response.
     pub fn send_raw(&self, bytes: &[u8]) -> Response {
-        raw::exchange(self.address, bytes)
+        raw::exchange(self.address(), bytes)
+    }
+
+    fn kill_all(&mut self) {
+        let further = self.further.iter_mut().map(|copy| &mut copy.process);
+        for process in further.chain([&mut self.process]) {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 
     /// Kills the process.
     pub fn kill(mut self) -> PathBuf {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.kill_all();
         // Keep the directory for the next server.
         if let Some(temp_dir) = self.temp_dir.take() {
             let _ = temp_dir.keep();
@@ -406,8 +495,7 @@ impl Server {
 
     /// Kills the process and starts another on the same directory.
     pub fn crash_and_restart(mut self, setup: Setup) -> Self {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.kill_all();
         let temp_dir = self.temp_dir.take();
         let mut restarted = setup.on(&self.directory).start();
         restarted.temp_dir = temp_dir;
@@ -416,8 +504,10 @@ impl Server {
 
     /// Sends SIGTERM without waiting.
     pub fn ask_to_stop(&self) {
-        let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status().unwrap();
-        assert!(kill.success());
+        let processes = [&self.process].into_iter().chain(self.further.iter().map(|copy| &copy.process));
+        let mut kill = Command::new("kill");
+        kill.arg("-TERM").args(processes.map(|process| process.id().to_string()));
+        assert!(kill.status().unwrap().success());
     }
 
     /// Sends SIGTERM and returns the exit code.
@@ -438,8 +528,11 @@ impl Server {
     pub fn wait_for_end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(40);
         while Instant::now() < deadline {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status.code();
+            let further = self.further.iter_mut().map(|copy| &mut copy.process);
+            let ended: Vec<_> =
+                [&mut self.process].into_iter().chain(further).map(|process| process.try_wait().unwrap()).collect();
+            if let Some(codes) = ended.into_iter().map(|status| Some(status?.code())).collect::<Option<Vec<_>>>() {
+                return codes.iter().copied().find(|code| *code != Some(0)).unwrap_or(Some(0));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -449,8 +542,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill_all();
     }
 }
 
@@ -502,15 +594,28 @@ fn template() -> PathBuf {
     template
 }
 
-fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let collected = Arc::clone(&lines);
+fn collect(stderr: impl std::io::Read + Send + 'static, to: [Lines; 2]) {
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            collected.lock().unwrap().push(line);
+            for lines in &to {
+                lines.lock().unwrap().push(line.clone());
+            }
         }
     });
-    lines
+}
+
+/// Waits for a line that contains this text. Panics if the process ends first.
+fn wait_for_line(process: &mut Child, lines: &Lines, text: &str) -> String {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    loop {
+        let printed = lines.lock().unwrap().clone();
+        if let Some(line) = printed.iter().rev().find(|line| line.contains(text)) {
+            return line.clone();
+        }
+        let ended = process.try_wait().unwrap();
+        assert!(ended.is_none() && Instant::now() < deadline, "no line with {text:?} in {printed:#?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Counts entries that a test inserts one by one, as the service counts the batches that it writes.
