@@ -162,7 +162,7 @@ fn corpora() -> Vec<(String, Vec<String>)> {
     corpora
 }
 
-fn engine<'word>(words: impl Iterator<Item = &'word str>) -> Engine {
+pub fn engine<'word>(words: impl Iterator<Item = &'word str>) -> Engine {
     let words: Vec<Word> = words
         .map(|text| Word { text: text.to_owned(), kind: "other".to_owned(), by_sound: true, ..Word::default() })
         .collect();

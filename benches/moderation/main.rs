@@ -13,6 +13,7 @@ mod classes;
 mod corpus;
 mod libraries;
 mod peers;
+mod texts;
 
 use std::time::Instant;
 
@@ -47,6 +48,7 @@ struct Measured {
 fn main() {
     if std::env::args().any(|argument| argument == "classes") {
         classes::report();
+        texts::report(|words| classes::engine(words.iter().copied()));
         return;
     }
     let mut random = Random(0x9E37_79B9_7F4A_7C15);

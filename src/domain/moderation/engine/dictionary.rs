@@ -1,8 +1,6 @@
 //! A dictionary of common Chinese words, to distinguish a listed word from two adjacent innocent ones.
 //!
-//! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides: a word boundary
-//! inside the match exempts it, unless the boundary leaves a rare single character of the match, as in 赌|博士. Knows
-//! words of one to four characters; it is no segmenter for prose.
+//! Knows words of one to four characters; it is no segmenter for prose.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
@@ -19,12 +17,6 @@ const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 �
 
 /// Maximum length of a word.
 pub(super) const MAX_WORD_LENGTH: usize = 4;
-/// Number of characters around a match that are segmented.
-const CONTEXT_LENGTH: usize = 8;
-/// The frequency class from which a single character is a word of ordinary texts: 16 000 occurrences.
-const LONE_FREQUENCY: u8 = 28;
-/// Twice the binary logarithm of the number of words counted for the frequencies.
-const TOTAL_FREQUENCY: i32 = 52;
 /// The lowest frequency class of a common word: 128 occurrences.
 const COMMON_FREQUENCY: u8 = 14;
 /// The frequency class of the supplement.
@@ -32,6 +24,9 @@ const MEDIUM_FREQUENCY: u8 = 16;
 
 /// The letters of a word, with zeros after a short one.
 type Key = [u16; MAX_WORD_LENGTH];
+
+/// The frequency classes of the words that begin with a letter, by their length.
+pub(super) type WordClasses = [Option<u8>; MAX_WORD_LENGTH];
 
 /// Words with their frequency classes: twice the binary logarithm of their count.
 ///
@@ -74,99 +69,52 @@ impl Dictionary {
 
     /// Returns true if a common word contains the letter at `index` and overlaps `first..=last` of a text only partly.
     pub(super) fn claims(&self, text: &[char], index: usize, first: usize, last: usize) -> bool {
-        let window = Window { letters: text, first, last };
+        let listed = Listed { first, last };
         (index.saturating_sub(MAX_WORD_LENGTH - 1)..=index).any(|start| {
             (index + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| {
-                window.is_cut_by(start, end)
+                listed.is_cut_by(start, end)
                     && self.class(&text[start..end]).is_some_and(|class| class >= COMMON_FREQUENCY)
             })
         })
     }
 
-    /// Returns how the most probable segmentation treats the listed word in `first..=last` of a text without gaps.
-    pub(super) fn cut(&self, text: &[char], first: usize, last: usize) -> WordCut {
-        let window_start = first.saturating_sub(CONTEXT_LENGTH);
-        let window_end = (last + 1 + CONTEXT_LENGTH).min(text.len());
-        let window =
-            Window { letters: &text[window_start..window_end], first: first - window_start, last: last - window_start };
-        if self.is_straddled(&window) { self.best_cut(&window) } else { WordCut::None }
-    }
-
-    fn is_straddled(&self, window: &Window<'_>) -> bool {
-        (0..window.letters.len()).any(|start| {
-            (2..=MAX_WORD_LENGTH).any(|length| {
-                window.is_cut_by(start, start + length)
-                    && window.letters.get(start..start + length).is_some_and(|letters| self.contains(letters))
-            })
-        })
-    }
-
-    /// Compares the best sums of logarithms of both kinds of segmentation. In a tie the word is whole.
-    fn best_cut(&self, window: &Window<'_>) -> WordCut {
-        let length = window.letters.len();
-        let mut best = vec![Segmentation::default(); length + 1];
-        best[0] = Segmentation { whole: 0, whole_fluent: 0, ..Segmentation::default() };
-        for start in 0..length {
-            let before = best[start];
-            for (end, after) in (start + 1..).zip(best[start + 1..].iter_mut().take(MAX_WORD_LENGTH)) {
-                let letters = &window.letters[start..end];
-                let Some(weight) = self.weight(letters) else {
-                    continue;
-                };
-                let is_fluent = !window.contains(start, end) || !self.is_rare_letter(letters);
-                if window.is_cut_by(start, end) {
-                    after.cut = after.cut.max(before.whole.max(before.cut) + weight);
-                    after.cut_fluent = after.cut_fluent.max(before.whole_fluent.max(before.cut_fluent) + weight);
-                } else {
-                    after.whole = after.whole.max(before.whole + weight);
-                    after.cut = after.cut.max(before.cut + weight);
-                    if is_fluent {
-                        after.whole_fluent = after.whole_fluent.max(before.whole_fluent + weight);
-                        after.cut_fluent = after.cut_fluent.max(before.cut_fluent + weight);
-                    }
-                }
-            }
-            if start == window.first {
-                let end = window.last + 1;
-                let listed = before.whole + self.listed_weight(&window.letters[start..end]);
-                best[end].whole = best[end].whole.max(listed);
-            }
-        }
-        let Segmentation { whole, cut, cut_fluent, .. } = best[length];
-        match (cut > whole, cut_fluent > whole) {
-            (false, _) => WordCut::None,
-            (true, false) => WordCut::Doubtful,
-            (true, true) => WordCut::Certain,
-        }
-    }
-
-    /// Returns true for a single letter that is seldom a word by itself.
-    fn is_rare_letter(&self, letters: &[char]) -> bool {
-        letters.len() == 1 && self.class(letters).is_none_or(|class| class < LONE_FREQUENCY)
-    }
-
-    /// Returns the weight of a word. A single letter is always a possible word.
-    fn weight(&self, letters: &[char]) -> Option<i32> {
-        let class = self.class(letters).or((letters.len() == 1).then_some(0))?;
-        Some(i32::from(class) - TOTAL_FREQUENCY)
-    }
-
-    /// Returns the weight of the listed word. Assumes a frequency of at least 300, 10 or 3, by length: long words
-    /// seldom occur by chance, but are rarer in all texts.
-    fn listed_weight(&self, letters: &[char]) -> i32 {
-        let prior = match letters.len() {
-            0..=2 => 16,
-            3 => 7,
-            _ => 3,
-        };
-        prior.max(self.class(letters).map_or(0, i32::from)) - TOTAL_FREQUENCY
-    }
-
     pub(super) fn class(&self, letters: &[char]) -> Option<u8> {
         let key = key_of(letters)?;
-        let first = usize::from(key[0]);
-        let words = &self.words[self.starts[first] as usize..self.starts[first + 1] as usize];
-        words.binary_search_by_key(&key, |(known, _)| *known).ok().map(|index| words[index].1)
+        class_in(self.words_with(key[0]), key)
+    }
+
+    /// Returns the frequency classes of the words with which a text begins. One search answers for most texts: few pairs
+    /// of letters begin a word.
+    pub(super) fn classes(&self, text: impl Iterator<Item = char>) -> WordClasses {
+        let mut classes = WordClasses::default();
+        let units = text.map_while(|letter| u16::try_from(letter as u32).ok());
+        let (mut key, mut length) = (Key::default(), 0);
+        for (place, unit) in key.iter_mut().zip(units) {
+            (*place, length) = (unit, length + 1);
+        }
+        let words = self.words_with(key[0]);
+        // The letter itself comes first.
+        let letter = words.first().filter(|(known, _)| length > 0 && known[1] == 0);
+        classes[0] = letter.map(|(_, class)| *class);
+        if length < 2 {
+            return classes;
+        }
+        let words = &words[words.partition_point(|(known, _)| known[1] < key[1])..];
+        let Some((pair, class)) = words.first().filter(|(known, _)| known[1] == key[1]) else { return classes };
+        classes[1] = Some(*class).filter(|_| pair[2] == 0);
+        if length > 2 {
+            classes[2] = class_in(words, [key[0], key[1], key[2], 0]);
+        }
+        if length > 3 {
+            classes[3] = class_in(words, key);
+        }
+        classes
+    }
+
+    /// Returns the words with this first letter.
+    fn words_with(&self, first: u16) -> &[(Key, u8)] {
+        let first = usize::from(first);
+        &self.words[self.starts[first] as usize..self.starts[first + 1] as usize]
     }
 
     /// Returns the letters of the words with at least this frequency class.
@@ -196,53 +144,30 @@ impl Dictionary {
     }
 }
 
-/// The relation between a listed word in a text and the words around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WordCut {
-    /// The text has the listed word.
-    None,
-    /// Another word begins or ends inside, but what it leaves of the listed word is hardly a word: 赌 in 赌博士.
-    Doubtful,
-    /// The text has other words.
-    Certain,
-}
-
-/// The best weights of the segmentations of a beginning of a text: those that keep the listed word whole and those that
-/// cut it, and the same without rare single letters of it.
+/// The first and the last letter of a listed word in a text.
 #[derive(Clone, Copy)]
-struct Segmentation {
-    whole: i32,
-    cut: i32,
-    whole_fluent: i32,
-    cut_fluent: i32,
+pub(super) struct Listed {
+    pub(super) first: usize,
+    pub(super) last: usize,
 }
 
-impl Default for Segmentation {
-    fn default() -> Self {
-        let impossible = i32::MIN / 2;
-        Self { whole: impossible, cut: impossible, whole_fluent: impossible, cut_fluent: impossible }
-    }
-}
-
-/// The letters around a listed word, which is `first..=last` of them.
-struct Window<'text> {
-    letters: &'text [char],
-    first: usize,
-    last: usize,
-}
-
-impl Window<'_> {
+impl Listed {
     /// Returns true if `start..end` is a part of the listed word.
-    fn contains(&self, start: usize, end: usize) -> bool {
+    pub(super) fn contains(self, start: usize, end: usize) -> bool {
         self.first <= start && end <= self.last + 1
     }
 
     /// Returns true if a word over `start..end` overlaps the listed word only partly.
-    fn is_cut_by(&self, start: usize, end: usize) -> bool {
+    pub(super) fn is_cut_by(self, start: usize, end: usize) -> bool {
         let enters = start < self.first && self.first < end && end <= self.last;
         let leaves = self.first < start && start <= self.last && self.last + 1 < end;
         enters || leaves
     }
+}
+
+/// Returns the class of a word among others.
+fn class_in(words: &[(Key, u8)], key: Key) -> Option<u8> {
+    words.binary_search_by_key(&key, |(known, _)| *known).ok().map(|index| words[index].1)
 }
 
 /// Adds the words of a line, which begin with the same letter.
@@ -291,46 +216,11 @@ fn letters_of(key: Key) -> Vec<char> {
 mod tests {
     use super::*;
 
-    fn cut(text: &str, word: &str) -> WordCut {
-        let letters: Vec<char> = text.chars().collect();
-        let word: Vec<char> = word.chars().collect();
-        let first = letters.windows(word.len()).position(|window| window == word).expect("the text contains the word");
-        dictionary().cut(&letters, first, first + word.len() - 1)
-    }
-
     #[test]
     fn knows_common_words() {
         let count = dictionary().words.len();
         assert!(count > 140_000, "{count}");
         assert!(dictionary().contains(&['妈', '妈']));
         assert!(!dictionary().contains(&['妈', '的']));
-    }
-
-    #[test]
-    fn keeps_intended_words() {
-        for (text, word) in
-            [("他天天在网上赌博害人", "赌博"), ("你他妈的滚", "妈的"), ("赌博机", "赌博"), ("王八蛋", "王八蛋")]
-        {
-            assert_eq!(cut(text, word), WordCut::None, "{word} in {text}");
-        }
-    }
-
-    #[test]
-    fn cuts_between_adjacent_words() {
-        for (text, word) in [
-            ("妈妈的生日", "妈的"),
-            ("南京市长江大桥", "市长"),
-            ("发展中国家庭教育", "国家"),
-            ("我在北京大学生活", "大学生"),
-        ] {
-            assert_eq!(cut(text, word), WordCut::Certain, "{word} in {text}");
-        }
-    }
-
-    #[test]
-    fn doubts_words_that_leave_a_rare_letter() {
-        for (text, word) in [("赌博士网", "赌博"), ("买枪支票", "枪支"), ("想赌博物馆", "赌博")] {
-            assert_eq!(cut(text, word), WordCut::Doubtful, "{word} in {text}");
-        }
     }
 }

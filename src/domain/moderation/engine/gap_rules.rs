@@ -1,10 +1,13 @@
 //! Decides which gaps inside a match are a disguise, and which are spaces between words.
 
+use std::ops::Range;
+
 use super::{
     candidate::{Alignment, Candidate, Context, DOUBLING_LENGTH, is_spaced},
-    dictionary::{WordCut, dictionary},
+    dictionary::{Listed, dictionary},
     folding::{LetterClass, class_of},
     letters::Letter,
+    segmentation::{TextWords, WordCut},
     spellings::numeral,
     types::{ContentType, MatchWay},
 };
@@ -154,16 +157,33 @@ impl Candidate<'_> {
 
     /// Returns how the words around a match without gaps cut it. A word of trade before it raises doubts about words
     /// that cut it: 出售大麻烦.
-    pub(super) fn cut(&self, alignment: &Alignment) -> WordCut {
-        let Some(Context { letters, first, last }) = self.context(alignment) else { return WordCut::None };
-        match dictionary().cut(&letters, first, last) {
-            WordCut::Certain if is_traded(&letters[..first]) => WordCut::Doubtful,
+    pub(super) fn cut(&self, alignment: &Alignment, words: &TextWords<'_>) -> WordCut {
+        let Some(part) = self.part_around(alignment) else { return WordCut::None };
+        let (first, last) = (alignment.core_first, alignment.core_last);
+        let cut = if self.has_numerals() {
+            let letters: Vec<Letter> = self.page.letters[part.clone()].iter().map(with_numeral).collect();
+            let listed = Listed { first: first - part.start, last: last - part.start };
+            TextWords::new(&letters).cut(&(0..letters.len()), listed)
+        } else {
+            words.cut(&part, Listed { first, last })
+        };
+        match cut {
+            WordCut::Certain if is_traded(&self.page.letters[part.start..first]) => WordCut::Doubtful,
             cut => cut,
         }
     }
 
     /// Returns the letters around a match of Han characters without gaps.
     pub(super) fn context(&self, alignment: &Alignment) -> Option<Context> {
+        let part = self.part_around(alignment)?;
+        let start = part.start;
+        let value = |letter: &Letter| if self.has_numerals() { with_numeral(letter).value } else { letter.value };
+        let letters = self.page.letters[part].iter().map(value).collect();
+        Some(Context { letters, first: alignment.core_first - start, last: alignment.core_last - start })
+    }
+
+    /// Returns the range of the letters around a match of Han characters without gaps.
+    fn part_around(&self, alignment: &Alignment) -> Option<Range<usize>> {
         let (first, last) = (alignment.core_first, alignment.core_last);
         let is_ideographic = |index: usize| self.letter(index).class == LetterClass::Ideographic;
         if first == last || !(is_ideographic(first) || is_ideographic(last)) {
@@ -176,11 +196,12 @@ impl Candidate<'_> {
         let start = (first.saturating_sub(reach)..first).rev().find(|&index| self.letter(index + 1).gap.is_open());
         let start = start.map_or(first.saturating_sub(reach), |index| index + 1);
         let end = self.piece_end(last, (last + reach).min(self.page.letters.len() - 1));
-        // Words with a digit for a numeral are in the dictionary with the numeral.
-        let is_numeral = self.pattern.way == Some(MatchWay::Letters);
-        let value = |letter: &Letter| letter.value.to_digit(10).filter(|_| is_numeral).map_or(letter.value, numeral);
-        let letters = self.page.letters[start..=end].iter().map(value).collect();
-        Some(Context { letters, first: first - start, last: last - start })
+        Some(start..end + 1)
+    }
+
+    /// Returns true for a word with digits for numerals, which the dictionary has with the numerals.
+    fn has_numerals(&self) -> bool {
+        self.pattern.way == Some(MatchWay::Letters)
     }
 
     /// Returns true if there is a gap before this letter that the listed word does not have.
@@ -197,6 +218,12 @@ impl Candidate<'_> {
 }
 
 /// Returns true if a text before a word ends with a word of trade.
-fn is_traded(before: &[char]) -> bool {
-    TRADE.iter().any(|word| before.iter().rev().copied().take(word.chars().count()).eq(word.chars().rev()))
+fn is_traded(before: &[Letter]) -> bool {
+    let values = || before.iter().rev().map(|letter| letter.value);
+    TRADE.iter().any(|word| values().take(word.chars().count()).eq(word.chars().rev()))
+}
+
+/// Returns the letter, a digit as a numeral.
+fn with_numeral(letter: &Letter) -> Letter {
+    Letter { value: letter.value.to_digit(10).map_or(letter.value, numeral), ..*letter }
 }

@@ -2,6 +2,8 @@
 //!
 //! Built only for texts in which the automaton found something; most texts need none.
 
+use std::{borrow::Cow, cell::OnceCell};
+
 use super::{
     confusables::leet_class,
     folding::{Fold, LetterClass, class_of, folding},
@@ -88,6 +90,32 @@ pub(super) fn read(text: &str, signs: bool) -> Vec<Letter> {
         reader.read(folding.fold(character), character, signs);
     }
     reader.letters
+}
+
+/// A text with its letters.
+pub(super) struct LetteredText<'text> {
+    text: Cow<'text, str>,
+    letters: OnceCell<Vec<Letter>>,
+    letters_and_signs: OnceCell<Vec<Letter>>,
+}
+
+impl<'text> LetteredText<'text> {
+    pub(super) fn new(text: impl Into<Cow<'text, str>>) -> Self {
+        Self { text: text.into(), letters: OnceCell::new(), letters_and_signs: OnceCell::new() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn letters(&self) -> &[Letter] {
+        self.letters.get_or_init(|| read(&self.text, false))
+    }
+
+    /// Returns the letters, and the signs that are used as letters.
+    pub(super) fn letters_and_signs(&self) -> &[Letter] {
+        self.letters_and_signs.get_or_init(|| read(&self.text, true))
+    }
 }
 
 /// Groups letters by their symbols in the automaton. Symbols for which `repeats` is false, and unknown symbols, stay

@@ -7,9 +7,10 @@ use super::{
     candidate::VISITS,
     confusables::leet_class,
     folding::folding,
-    letters, mask, normalise,
+    mask, normalise,
     readings::OtherReadings,
     search::{Suspects, Views},
+    text_readings::TextReadings,
 };
 use crate::clock::thread_cpu_time;
 
@@ -231,13 +232,13 @@ proptest! {
 
 /// Returns the verdict without the quick scan: every position of every reading is verified.
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Vec<Match> {
-    engine.check_readings(text, |text, views| {
-        let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
+    engine.check_readings(&TextReadings::new(text), |text, views| {
+        let (letters, with_signs) = (text.letters(), text.letters_and_signs());
         let by_sound = views == Views::All && content_type != ContentType::Answer;
         let suspects = Suspects {
-            plain: engine.plain.ends(&letters),
-            leet: if views == Views::Plain { Vec::new() } else { engine.leet.ends(&with_signs) },
-            sound: if by_sound { engine.sound.ends(&letters) } else { Vec::new() },
+            plain: engine.plain.ends(letters),
+            leet: if views == Views::Plain { Vec::new() } else { engine.leet.ends(with_signs) },
+            sound: if by_sound { engine.sound.ends(letters) } else { Vec::new() },
             is_split: views != Views::Plain,
         };
         let others = OtherReadings { emoji: true, spelled: true, fillers: true, particles: true, lookalikes: true };

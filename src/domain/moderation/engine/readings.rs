@@ -10,6 +10,7 @@ use super::{
     dictionary::dictionary,
     emoji_letters,
     folding::{Fold, LetterClass, class_of, folding},
+    letters::LetteredText,
     spellings::UNITS,
 };
 
@@ -48,7 +49,7 @@ pub(super) struct OtherReadings {
 
 /// A second reading of a text.
 pub(super) struct Reading {
-    pub(super) text: String,
+    pub(super) text: LetteredText<'static>,
     /// The characters that were replaced, in the order of the text.
     pub(super) replaced: Vec<Replaced>,
 }
@@ -138,7 +139,7 @@ impl<'text> Fillers<'text> {
     /// Returns the text with fillers as separators; `None` if it has none. Particles count as fillers only with
     /// `particles`.
     pub(super) fn skipped(&self, particles: bool) -> Option<Reading> {
-        let mut reading = Reading { text: String::with_capacity(self.text.len()), replaced: Vec::new() };
+        let (mut text, mut all) = (String::with_capacity(self.text.len()), Vec::new());
         let mut enclosed = self.enclosed.iter().peekable();
         let mut end = 0;
         for (index, piece) in self.pieces.iter().enumerate() {
@@ -149,13 +150,13 @@ impl<'text> Fillers<'text> {
                 None if self.is_filler(index, letter, particles) => Replaced { place, is_doubtful: false },
                 None => continue,
             };
-            reading.text.push_str(&self.text[end..place]);
-            reading.text.push(emoji_letters::separator(piece.length));
-            reading.replaced.push(replaced);
+            text.push_str(&self.text[end..place]);
+            text.push(emoji_letters::separator(piece.length));
+            all.push(replaced);
             end = place + piece.length;
         }
-        reading.text.push_str(&self.text[end..]);
-        (!reading.replaced.is_empty()).then_some(reading)
+        text.push_str(&self.text[end..]);
+        (!all.is_empty()).then(|| Reading { text: LetteredText::new(text), replaced: all })
     }
 
     /// Returns true if the letter with this index may be a filler.
@@ -256,10 +257,10 @@ mod tests {
             ("加的微", None),
         ] {
             let reading = without_fillers(text, false);
-            assert_eq!(reading.as_ref().map(|reading| reading.text.as_str()), expected, "{text}");
-            assert!(reading.is_none_or(|reading| reading.text.len() == text.len()));
+            assert_eq!(reading.as_ref().map(|reading| reading.text.text()), expected, "{text}");
+            assert!(reading.is_none_or(|reading| reading.text.text().len() == text.len()));
         }
-        assert_eq!(without_fillers("加的微", true).unwrap().text, "加☆微");
+        assert_eq!(without_fillers("加的微", true).unwrap().text.text(), "加☆微");
         assert_eq!(spelled("v×se❌a").unwrap(), "vхseｘa");
         assert!(spelled("3×4").is_none() && spelled("加微").is_none());
         for (cross, _) in CROSSES.chars().zip(0..) {

@@ -6,17 +6,17 @@ use super::{
     app_vocabulary::app_vocabulary,
     candidate::{ByteSpan, Candidate, FoldedText},
     dictionary::dictionary,
-    emoji_letters,
     folding::{LetterClass, class_of},
-    letters::{self, Letter},
+    letters::{self, Letter, LetteredText},
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
-    readings::{self, Fillers, OtherReadings, Reading},
+    readings::{OtherReadings, Reading},
     rules::{Rules, SplitList},
-    similar_characters,
+    segmentation::TextWords,
     span_cover::SpanCover,
     split_characters::{PartPairs, split_characters},
     symbols::Equivalence,
+    text_readings::TextReadings,
     types::{ContentType, Match, MatchWay, Word},
     verifier::Confirmed,
 };
@@ -72,9 +72,10 @@ impl Engine {
 
     /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
-        let mut found = self.check_readings(text, |text, views| self.find_suspects(content_type, text, views));
+        let readings = TextReadings::new(text);
+        let mut found = self.check_words(content_type, &readings);
         if let Some((rules, parts)) = &self.rules {
-            found.extend(rules.check(content_type, parts.check(content_type, text)));
+            found.extend(rules.check(content_type, parts.check_words(content_type, &readings)));
             let place = |found: &Match| (found.start, Reverse(found.end));
             found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
             found.dedup();
@@ -82,56 +83,60 @@ impl Engine {
         found
     }
 
+    /// Checks a text without the rules.
+    fn check_words(&self, content_type: ContentType, readings: &TextReadings<'_>) -> Vec<Match> {
+        self.check_readings(readings, |text, views| self.find_suspects(content_type, text, views))
+    }
+
     /// Checks the readings of a text with a function that returns the candidates of one reading, and what other
     /// readings the text may have.
     pub(super) fn check_readings(
         &self,
-        text: &str,
-        find: impl Fn(&str, Views) -> (Vec<Hit>, OtherReadings),
+        readings: &TextReadings<'_>,
+        find: impl Fn(&LetteredText<'_>, Views) -> (Vec<Hit>, OtherReadings),
     ) -> Vec<Match> {
-        let (mut found, others) = find(text, Views::All);
+        let (written, text) = (readings.written(), readings.written().text());
+        let (mut found, others) = find(written, Views::All);
         let in_text = found.len();
         if others.emoji
-            && let Some(other) = emoji_letters::without_letters(text)
+            && let Some(other) = readings.without_emoji()
         {
-            let hits = find(&other, Views::All).0;
+            let hits = find(other, Views::All).0;
             found.extend(hits.into_iter().map(|hit| Hit { way: hit.way.max(MatchWay::Emoji), ..hit }));
         }
         if others.spelled
-            && let Some(reading) = readings::spelled(text)
+            && let Some(reading) = readings.spelled()
         {
-            let hits = find(&reading, Views::Written).0;
+            let hits = find(reading, Views::Written).0;
             found.extend(hits.into_iter().map(|hit| Hit {
                 way: hit.way.max(MatchWay::Letters),
                 span: hit.span.within(text),
                 ..hit
             }));
         }
-        let fillers = (others.fillers || others.particles).then(|| Fillers::read(text));
         if others.fillers
-            && let Some(reading) = fillers.as_ref().and_then(|fillers| fillers.skipped(false))
+            && let Some(reading) = readings.without_fillers()
         {
             let hits = find(&reading.text, Views::Plain).0.into_iter();
-            found.extend(hits.filter_map(|hit| self.filled(hit, &reading)));
+            found.extend(hits.filter_map(|hit| self.filled(hit, reading)));
         }
         // Particles are words in most texts: only words with the most disguises are looked for behind them.
         if others.particles
             && self.sound.word_count() > 0
-            && let Some(reading) = fillers.as_ref().and_then(|fillers| fillers.skipped(true))
+            && let Some(reading) = readings.without_particles()
         {
             let hits = find(&reading.text, Views::Plain).0.into_iter().filter(|hit| self.words.is_sounding(hit.word));
-            let hits = hits.filter_map(|hit| self.filled(hit, &reading));
+            let hits = hits.filter_map(|hit| self.filled(hit, reading));
             found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, ..hit }));
         }
         if others.lookalikes
-            && let Some(reading) = similar_characters::resembled(text)
+            && let Some(reading) = readings.resembled()
         {
-            found.extend(self.resembling(text, &reading, find(&reading.text, Views::Plain).0));
+            found.extend(self.resembling(written, reading, find(&reading.text, Views::Plain).0));
         }
         // Phrases with fillers stand in the text as written only.
         if found.len() > in_text && self.allowed.len() > 0 {
-            let letters = letters::read(text, false);
-            self.drop_allowed(&FoldedText::plain(text, &letters), &mut found);
+            self.drop_allowed(&FoldedText::plain(text, written.letters()), &mut found);
         }
         self.verdict(text, found)
     }
@@ -181,8 +186,8 @@ impl Engine {
 
     /// Returns the matches of a reading in which one similar character stands for another, unless the text as written
     /// has a word in their place.
-    fn resembling(&self, text: &str, reading: &Reading, hits: Vec<Hit>) -> Vec<Hit> {
-        let letters = letters::read(text, false);
+    fn resembling(&self, written: &LetteredText<'_>, reading: &Reading, hits: Vec<Hit>) -> Vec<Hit> {
+        let letters = written.letters();
         let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
         let is_word = |hit: &Hit, place: usize| {
             let index_of = |place: usize| letters.partition_point(|letter| (letter.end as usize) <= place);
@@ -199,15 +204,20 @@ impl Engine {
             _ => false,
         });
         let mut found = hits.map(|hit| Hit { way: MatchWay::Shape, ..hit }).collect();
-        drop_own_vocabulary(&FoldedText::plain(text, &letters), &mut found);
+        drop_own_vocabulary(&FoldedText::plain(written.text(), letters), &mut found);
         found
     }
 
     /// Returns the candidates of a quick scan, and what other readings the text may have.
-    fn find_suspects(&self, content_type: ContentType, text: &str, views: Views) -> (Vec<Hit>, OtherReadings) {
-        let scan = self.plain.scan(text);
+    fn find_suspects(
+        &self,
+        content_type: ContentType,
+        text: &LetteredText<'_>,
+        views: Views,
+    ) -> (Vec<Hit>, OtherReadings) {
+        let scan = self.plain.scan(text.text());
         let ends_in = |view: &Matcher, may_have: bool| {
-            if may_have && view.word_count() > 0 { view.scan(text).ends } else { Vec::new() }
+            if may_have && view.word_count() > 0 { view.scan(text.text()).ends } else { Vec::new() }
         };
         let suspects = Suspects {
             leet: ends_in(&self.leet, views != Views::Plain && scan.may_be_leet),
@@ -220,14 +230,18 @@ impl Engine {
         (found, scan.others)
     }
 
-    pub(super) fn confirmed(&self, content_type: ContentType, text: &str, suspects: &Suspects) -> Vec<Hit> {
-        let letters = letters::read(text, false);
-        let page = FoldedText { text, letters: &letters, runs: &[], leet: false, sound: false, content_type };
+    pub(super) fn confirmed(
+        &self,
+        content_type: ContentType,
+        text: &LetteredText<'_>,
+        suspects: &Suspects,
+    ) -> Vec<Hit> {
+        let page = FoldedText { content_type, ..FoldedText::plain(text.text(), text.letters()) };
         let mut found = Vec::new();
         self.collect(&self.plain, &page, &suspects.plain, &mut found);
         if !suspects.leet.is_empty() {
-            let letters = letters::read(text, true);
-            self.collect(&self.leet, &FoldedText { letters: &letters, ..page }, &suspects.leet, &mut found);
+            let page = FoldedText { letters: text.letters_and_signs(), ..page };
+            self.collect(&self.leet, &page, &suspects.leet, &mut found);
         }
         if suspects.is_split {
             self.collect_split(&page, &mut found);
@@ -261,9 +275,10 @@ impl Engine {
         }
         let runs = view.runs(page.letters);
         let page = FoldedText { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
+        let words = TextWords::new(page.letters);
         view.candidates_at(ends, page.letters, &runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            found.extend(candidate.confirmed().map(|Confirmed { span, way }| Hit { word, span, way }));
+            found.extend(candidate.confirmed(&words).map(|Confirmed { span, way }| Hit { word, span, way }));
         });
     }
 
@@ -292,9 +307,10 @@ impl Engine {
         let values: Vec<char> = parts.iter().map(|letter| letter.value).collect();
         let runs = self.plain.runs(&letters);
         let page = FoldedText { letters: &letters, runs: &runs, ..*page };
+        let words = TextWords::new(&letters);
         self.plain.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            let confirmed = candidate.confirmed().filter(|Confirmed { way, .. }| *way < MatchWay::Fuzzy);
+            let confirmed = candidate.confirmed(&words).filter(|Confirmed { way, .. }| *way < MatchWay::Fuzzy);
             let spans = confirmed.map(|confirmed| confirmed.span);
             let spans = spans.filter(|span| has_made(span) && !is_cut(parts, &values, span));
             found.extend(spans.map(|span| Hit { word, span, way: MatchWay::Split }));

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use super::{
     fixed_map::FixedMap,
+    letters::LetteredText,
     readings::{Reading, Replaced},
 };
 
@@ -95,13 +96,13 @@ impl SimilarCharacters {
 /// Returns the text with the letters that its characters resemble; `None` if there are none.
 pub(super) fn resembled(text: &str) -> Option<Reading> {
     let similar = similar_characters();
-    let mut reading = Reading { text: String::with_capacity(text.len()), replaced: Vec::new() };
+    let (mut read, mut replaced) = (String::with_capacity(text.len()), Vec::new());
     for (place, character) in text.char_indices() {
         let letter = similar.letter_of(character);
-        reading.text.push(letter.unwrap_or(character));
-        reading.replaced.extend(letter.map(|_| Replaced { place, is_doubtful: false }));
+        read.push(letter.unwrap_or(character));
+        replaced.extend(letter.map(|_| Replaced { place, is_doubtful: false }));
     }
-    (!reading.replaced.is_empty()).then_some(reading)
+    (!replaced.is_empty()).then(|| Reading { text: LetteredText::new(read), replaced })
 }
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
             assert!(!sources.contains(&similar), "{similar} resembles two letters");
             sources.push(similar);
         }
-        assert_eq!(resembled("加徽信").map(|reading| reading.text).as_deref(), Some("加微信"));
+        assert_eq!(resembled("加徽信").as_ref().map(|reading| reading.text.text()), Some("加微信"));
         assert!(resembled("加微信").is_none());
     }
 }

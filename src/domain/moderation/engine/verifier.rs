@@ -5,9 +5,10 @@
 
 use super::{
     candidate::{Alignment, ByteSpan, Candidate, Context, DOUBLING_LENGTH, Group},
-    dictionary::{WordCut, dictionary},
+    dictionary::dictionary,
     folding::LetterClass,
     letters::Letter,
+    segmentation::{TextWords, WordCut},
     types::MatchWay,
 };
 
@@ -21,8 +22,8 @@ pub(super) struct Confirmed {
 }
 
 impl Candidate<'_> {
-    /// Returns the span of the word, and the way it was found, if it is a match.
-    pub(super) fn confirmed(&self) -> Option<Confirmed> {
+    /// Returns the span of the word, and the way it was found, if it is a match. `words` are those of the page.
+    pub(super) fn confirmed(&self, words: &TextWords<'_>) -> Option<Confirmed> {
         let alignment = self.align()?;
         let likeness = if self.page.sound { Some(self.likeness(&alignment)?) } else { None };
         let is_word = self.is_plausibly_stretched(&alignment)
@@ -33,7 +34,7 @@ impl Candidate<'_> {
         if !is_word {
             return None;
         }
-        let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment) };
+        let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment, words) };
         let way = match (likeness, cut) {
             (None, WordCut::Doubtful) if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
             (_, WordCut::Certain | WordCut::Doubtful) => return None,

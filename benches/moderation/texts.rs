@@ -1,0 +1,50 @@
+//! Measures texts that people wrote for this benchmark: contacts in disguise, innocent numbers of this app's kind, hard
+//! disguises and romanised names.
+
+use std::collections::BTreeSet;
+
+use yarrow::domain::moderation::engine::{ContentType, Engine, Match, contacts};
+
+const TEXTS: &str = include_str!("texts.tsv");
+
+/// A text of a set, and the listed word that it hides.
+struct Text<'file> {
+    set: &'file str,
+    word: &'file str,
+    content: &'file str,
+}
+
+/// Prints how many texts of each set are refused, and how many are found in any way. `MODERATION_MISSES` names a set whose
+/// other texts are printed.
+pub fn report(engine_of: fn(&[&str]) -> Engine) {
+    println!("\n| set | texts | refused | found in any way |\n|---|---|---|---|");
+    let texts: Vec<Text<'_>> = TEXTS.lines().filter(|line| !line.starts_with('#')).filter_map(parse).collect();
+    let words: BTreeSet<&str> = texts.iter().map(|text| text.word).filter(|word| !word.is_empty()).collect();
+    let engine = engine_of(&words.into_iter().collect::<Vec<_>>());
+    for set in ["contact", "number", "hard", "name"] {
+        let (mut all, mut refused, mut any) = (0, 0, 0);
+        for text in texts.iter().filter(|text| text.set == set) {
+            let found = matches_of(&engine, text);
+            let is_refused = found.iter().any(|found| found.way.is_certain());
+            (all, refused, any) = (all + 1, refused + usize::from(is_refused), any + usize::from(!found.is_empty()));
+            if std::env::var("MODERATION_MISSES").is_ok_and(|name| name == set) {
+                println!("{}: {:?}", text.content, found.first().map(|found| (&found.text, found.way)));
+            }
+        }
+        println!("| {set} | {all} | {refused} | {any} |");
+    }
+}
+
+fn matches_of(engine: &Engine, text: &Text<'_>) -> Vec<Match> {
+    if text.word.is_empty() {
+        return contacts(text.content);
+    }
+    let found = engine.check(ContentType::Question, text.content).into_iter();
+    found.filter(|found| found.word == text.word).collect()
+}
+
+fn parse(line: &str) -> Option<Text<'_>> {
+    let (set, rest) = line.split_once('\t')?;
+    let (word, content) = rest.split_once('\t')?;
+    Some(Text { set, word, content })
+}
