@@ -311,7 +311,7 @@ fn fails_for_an_incomplete_schema() {
             "trigger ledger_entries_forbids_update is missing",
         ),
         ("drop index ledger_entries_by_event", "index ledger_entries_by_event is missing"),
-        ("drop table feedback", "table feedback is missing"),
+        ("drop table feedback_replies", "table feedback_replies is missing"),
         ("create table ours (id integer)", "table ours is unknown"),
     ] {
         // Other tables in a database of PostgreSQL may be the operator's.
