@@ -141,6 +141,11 @@ pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
     })
 }
 
+/// Makes all caches drop their tokens, after a change that triggers do not see.
+pub fn invalidate_cached_in(tx: &Write<'_>) -> Result<()> {
+    token_cache::invalidate_in(tx)
+}
+
 /// Returns the number of the last change of any token that a cached token would not show, such as a revocation.
 pub fn last_change(core: &Core) -> Result<i64> {
     core.store.read(token_cache::last_change_in)

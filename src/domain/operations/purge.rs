@@ -11,7 +11,7 @@
 use crate::{
     core::Core,
     domain::{
-        identity::codes,
+        identity::{codes, tokens},
         messaging::feedback,
         money::{
             ledger,
@@ -208,6 +208,7 @@ fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     let counts: Result<Vec<_>> = tables.iter().map(|table| row_count_in(tx, table.clone())).collect();
     let counts = counts?;
     tx.empty(&tables)?;
+    tokens::invalidate_cached_in(tx)?;
     ledger::changes::begin_anew_in(tx)?;
     ledger::verification::begin_anew_in(tx)?;
     report::begin_anew_in(tx)?;

@@ -9,7 +9,7 @@ use std::{cell::RefCell, collections::HashMap};
 use crate::{
     domain::identity::users::User,
     error::Result,
-    store::{Read, SnapshotId},
+    store::{Read, SnapshotId, Write},
     types::Timestamp,
 };
 
@@ -50,6 +50,13 @@ pub(super) fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<User>> {
 /// Returns the number in `token_changes`.
 pub(super) fn last_change_in(tx: &Read<'_>) -> Result<i64> {
     Ok(tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0))
+}
+
+/// Makes all caches drop their tokens.
+pub(super) fn invalidate_in(tx: &Write<'_>) -> Result<()> {
+    let count = "insert into token_changes (id, number) values (0, 1) \
+                 on conflict (id) do update set number = token_changes.number + 1";
+    tx.execute(count, ()).map(drop)
 }
 
 /// Caches a token that is valid in this snapshot, which [`find_in`] must have seen first.
@@ -93,7 +100,7 @@ mod tests {
             tokens::{Authentication, authenticate_in, issue_in},
             users::{self, Address},
         },
-        store::{SchemaPolicy, Store, Tuning, Write, on_thread_park},
+        store::{SchemaPolicy, Store, Tuning, on_thread_park},
         types::{PhoneNumber, sha256},
     };
 
