@@ -6,6 +6,7 @@ use std::{
 };
 
 use secrecy::ExposeSecret;
+use tempfile::TempDir;
 
 use super::{
     BackupProgress, ensure_known_schema, lock_backups,
@@ -65,20 +66,31 @@ pub fn test_restore(config: &Config, path: &Path, clock: &Clock, progress: Backu
     test_copy(config, path, clock, progress).map_err(|error| blame_backup(path, error))
 }
 
+/// Restores a backup into a temporary directory beside the backups, whose lock the caller holds. The next holder of the lock
+/// removes what a killed process left.
+pub(super) fn unpack(
+    config: &Config,
+    path: &Path,
+    copy: &DatabaseCopy,
+    progress: BackupProgress<'_>,
+) -> Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
+    let directory = directory.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
+    // A migration keeps a copy of the old file and may write the whole database to the log.
+    let copies = if copy.schema_version()? < SCHEMA_VERSION { 3 } else { 1 };
+    ensure_free_space(directory.path(), database_size(path) * copies + config.backup.free_space.0)?;
+    store::restore::restore(copy, directory.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    Ok(directory)
+}
+
 fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: BackupProgress<'_>) -> Result<RestoreTest> {
     let started = Instant::now();
     let copy = DatabaseCopy::open(path, clock.now())?;
-    let version = copy.schema_version()?;
     ensure_known_schema(path, &copy)?;
     let _lock = lock_backups(&config.backup_directory())?;
     progress("reading", 0, 1);
     let checksum = manifest::verify(path)?;
-    let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
-    let directory = directory.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-    // A migration keeps a copy of the old file and may write the whole database to the log.
-    let copies = if version < SCHEMA_VERSION { 3 } else { 1 };
-    ensure_free_space(directory.path(), database_size(path) * copies + config.backup.free_space.0)?;
-    store::restore::restore(&copy, directory.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    let directory = unpack(config, path, &copy, progress)?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = directory.path().join(DATABASE);
     let store = Store::open(&database, &tuning, clock.clone(), SchemaPolicy::Migrate)?;

@@ -8,8 +8,9 @@ use std::{
 use secrecy::SecretString;
 
 use super::{
-    BackupProgress, database_path, ensure_known_schema,
+    BackupProgress, database_path, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
+    restore_test::unpack,
 };
 use crate::{
     clock::Clock,
@@ -29,9 +30,6 @@ use crate::{
     },
     types::Timestamp,
 };
-
-/// The prefix of a directory that a backup is unpacked into.
-const UNPACKED_PREFIX: &str = ".restore-";
 
 /// The result of a restore.
 #[derive(Clone, Debug)]
@@ -84,12 +82,8 @@ pub fn restore_to_server(
         let copy = open_sound(path, clock.now())?;
         ensure_server_key(config, path, &copy)?;
         create_private_directory(config.data_dir())?;
-        ensure_free_space(config.data_dir(), database_size(path))?;
-        let unpacked = tempfile::Builder::new().prefix(UNPACKED_PREFIX).tempdir_in(config.data_dir());
-        let unpacked = unpacked.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-        store::restore::restore(&copy, unpacked.path(), "before", &mut |done, total| {
-            progress("restoring", done, total);
-        })?;
+        let _lock = lock_backups(&config.backup_directory())?;
+        let unpacked = unpack(config, path, &copy, progress)?;
         // The backup may have an older schema.
         Store::open(&unpacked.path().join(DATABASE), &Tuning::SMALL, clock.clone(), SchemaPolicy::Migrate)?.close();
         store::restore::restore_keys(&copy, config.data_dir())?;
