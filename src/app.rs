@@ -12,6 +12,7 @@ use crate::{
         identity::{
             accounts::{export::Exports, send_code::CodeSender},
             identity_proofs::IdentityProviders,
+            tokens::TokenCache,
         },
         messaging::{
             mailer::{self, Mailer},
@@ -84,6 +85,7 @@ pub struct App {
     pub core: Core,
     pub mailer: Arc<Mailer>,
     pub code_sender: CodeSender,
+    pub token_cache: TokenCache,
     pub identities: IdentityProviders,
     pub exports: Exports,
     pub network_log: Arc<NetworkLog>,
@@ -204,6 +206,7 @@ impl App {
             follow: Arc::default(),
         });
         Ok(Self {
+            token_cache: TokenCache::default(),
             identities: IdentityProviders::new(core.clone()),
             exports: Exports::new(core.clone(), Arc::clone(&network_log)),
             alerts: Alerts::new(core.clone(), Arc::clone(&health), Arc::clone(&mailer)),

@@ -162,7 +162,7 @@ fn sent_token<'request>(
 
 /// Returns the user of a valid token.
 async fn authenticate_user(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Option<Caller>> {
-    match app.core.store.read(|tx| tokens::authenticate_in(tx, &app.core.config.auth, token))? {
+    match tokens::authenticate(&app.core, &app.token_cache, token)? {
         Authentication::User { user, is_use_due } => {
             if is_use_due {
                 // Not awaited: the response does not depend on it.

@@ -230,7 +230,8 @@ impl TokenPass {
 
 fn end_revoked(app: &App, listeners: &[Arc<InboxListener>]) {
     for listener in listeners {
-        let has_ended = listener.token.as_ref().map_or(Ok(false), |token| tokens::has_ended(&app.core, token.reveal()));
+        let ended = |token: &Secret| tokens::has_ended(&app.core, &app.token_cache, token.reveal());
+        let has_ended = listener.token.as_ref().map_or(Ok(false), ended);
         match has_ended {
             Ok(true) => listener.finish(StreamEnd::Unauthenticated),
             Ok(false) => {}

@@ -65,7 +65,7 @@ impl StreamAuthorization {
 
     fn has_token_ended(&self) -> bool {
         let Some(token) = &self.token else { return false };
-        tokens::has_ended(&self.app.core, token.reveal()).unwrap_or_else(|error| {
+        tokens::has_ended(&self.app.core, &self.app.token_cache, token.reveal()).unwrap_or_else(|error| {
             // A slow disk must not end streams.
             tracing::debug!(%error, "the token of a stream could not be checked");
             false

@@ -163,6 +163,14 @@ impl Store {
         outcome.ok_or_else(|| Error::internal("a read did not run"))
     }
 
+    /// Returns the id of a read that would begin now. `None` on a file, where a read must begin first.
+    pub fn snapshot_id(&self) -> Option<SnapshotId> {
+        match &self.engine {
+            Engine::File(_) => None,
+            Engine::Server(server) => Some(server.snapshot_id()),
+        }
+    }
+
     fn read_erased(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
         match &self.engine {
             Engine::File(file) => file.read(name, operation),

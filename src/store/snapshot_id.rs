@@ -15,11 +15,6 @@ impl SnapshotId {
     pub(super) fn new(store: u64, number: u64) -> Self {
         Self { store, number }
     }
-
-    /// Returns true if both are snapshots of the same store.
-    pub fn is_same_store(self, other: Self) -> bool {
-        self.store == other.store
-    }
 }
 
 /// Returns a number that no other store of this process has.

@@ -61,6 +61,14 @@ impl Access<'_> {
         }
     }
 
+    fn execute_later(self, sql: &str, parameters: &impl SqlParameters) -> Result<()> {
+        let values = parameters.values();
+        match self {
+            Self::File(connection) => Statement::prepare(connection, sql)?.execute(values.as_ref()).map(drop),
+            Self::Server(session) => session.execute_later(sql, values.as_ref()),
+        }
+    }
+
     fn insert(self, sql: &str, parameters: &impl SqlParameters) -> Result<i64> {
         let values = parameters.values();
         match self {
@@ -218,6 +226,12 @@ impl<'connection> Write<'connection> {
     /// Runs a statement and returns the number of changed rows.
     pub fn execute(&self, sql: &str, params: impl SqlParameters) -> Result<usize> {
         self.read.access.execute(sql, &params)
+    }
+
+    /// Runs a statement that changes rows and cannot fail for a reason of the caller's. A server receives it together with
+    /// the next statement of any operation. If it fails there, so do all operations of the transaction.
+    pub fn execute_later(&self, sql: &str, params: impl SqlParameters) -> Result<()> {
+        self.read.access.execute_later(sql, &params)
     }
 
     /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which

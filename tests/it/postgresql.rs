@@ -134,6 +134,38 @@ fn a_purge_of_everything_signs_users_out_on_all_copies() {
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_statement_that_fails_late_fails_its_commit_and_nothing_else() {
+    let database = SharedDatabase::create();
+    let server = database.setup().with("COINS_INITIAL", 1000).start();
+    let users: Vec<_> = (0..8).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    let mut client = database.client(&database.name);
+    let refused =
+        format!("alter table balances add constraint tested check (user_id <> {}) not valid", users[0].user_id);
+    client.batch_execute(&refused).unwrap();
+    let consume = |number: usize| on(&server, "POST", "/coin/consume", &users[number % 8].token);
+    let responses = send_concurrently((0..200).map(consume).collect());
+    let mut answered = 0;
+    for (number, response) in responses.iter().enumerate() {
+        match response.status {
+            200 if number % 8 != 0 => answered += 1,
+            // Others fail with it if they share a commit.
+            500 => {}
+            other => panic!("{number}: {other}"),
+        }
+    }
+    assert_eq!(database.count("select count(*) from ledger_entries where kind = 'consume'"), answered);
+    // The next commits are not affected.
+    for number in 1..8 {
+        consume(number).send().expect(200);
+    }
+    consume(0).send().expect(500);
+    client.batch_execute("alter table balances drop constraint tested").unwrap();
+    consume(0).send().expect(200);
+    database.assert_ledger_is_sound(&server);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn one_copy_leads_and_another_follows_when_it_is_killed() {
     let database = SharedDatabase::create();
     let mut first = database.setup().with_metrics().start();

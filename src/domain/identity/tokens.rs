@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub use devices::{Device, devices_in, export_in, list_devices, revoke_device};
+pub use token_cache::TokenCache;
 
 /// Minimum time between two updates of a token's last use, so that reads do not become writes.
 const USE_INTERVAL: Duration = Duration::from_hours(1);
@@ -108,37 +109,42 @@ pub fn status_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<Toke
 }
 
 /// Returns the user of a token. Every authenticated request calls this.
-pub fn authenticate_in(tx: &Read<'_>, limits: &AuthConfig, token: &str) -> Result<Authentication> {
+pub fn authenticate(core: &Core, cache: &TokenCache, token: &str) -> Result<Authentication> {
+    let snapshot = core.store.snapshot_id();
+    if let Some(user) = snapshot.and_then(|snapshot| cache.find_at(snapshot, &sha256(token), core.clock.now())) {
+        return Ok(Authentication::User { user, is_use_due: false });
+    }
+    core.store.read(|tx| authenticate_in(tx, cache, &core.config.auth, token))
+}
+
+fn authenticate_in(tx: &Read<'_>, cache: &TokenCache, limits: &AuthConfig, token: &str) -> Result<Authentication> {
     let hash = sha256(token);
-    if let Some(user) = token_cache::find_in(tx, &hash)? {
+    if let Some(user) = cache.find_in(tx, &hash)? {
         return Ok(Authentication::User { user, is_use_due: false });
     }
     let Some(row) = find_by_hash_in(tx, hash)? else { return Ok(Authentication::Invalid) };
     let user = users::find_in(tx, row.user)?;
-    if let Some(suspension) = suspensions::in_force_in(tx, row.user)? {
-        return Ok(match row.status(tx.now, limits) {
-            TokenStatus::Valid { .. } | TokenStatus::InGrace { .. } => Authentication::Suspended(user, suspension),
-            TokenStatus::Reused => Authentication::Reused,
-            TokenStatus::Invalid => Authentication::Invalid,
-        });
+    let suspension = suspensions::in_force_in(tx, row.user)?;
+    if suspension.is_none()
+        && let Some(valid_until) = row.lifetime.cacheable_until()
+    {
+        cache.insert_in(tx, hash, user.clone(), valid_until)?;
     }
-    if let Some(valid_until) = row.lifetime.cacheable_until() {
-        token_cache::insert(tx, hash, user.clone(), valid_until);
-    }
-    Ok(match row.status(tx.now, limits) {
-        TokenStatus::Valid { is_use_due, .. } => Authentication::User { user, is_use_due },
-        TokenStatus::InGrace { .. } => Authentication::User { user, is_use_due: false },
-        TokenStatus::Reused => Authentication::Reused,
-        TokenStatus::Invalid => Authentication::Invalid,
+    Ok(match (row.status(tx.now, limits), suspension) {
+        (TokenStatus::Valid { .. } | TokenStatus::InGrace { .. }, Some(suspension)) => {
+            Authentication::Suspended(user, suspension)
+        }
+        (TokenStatus::Valid { is_use_due, .. }, None) => Authentication::User { user, is_use_due },
+        (TokenStatus::InGrace { .. }, None) => Authentication::User { user, is_use_due: false },
+        (TokenStatus::Reused, _) => Authentication::Reused,
+        (TokenStatus::Invalid, _) => Authentication::Invalid,
     })
 }
 
 /// Returns true if the token is revoked or expired, or its user suspended. A replaced token lives on in its successor.
-pub fn has_ended(core: &Core, token: &str) -> Result<bool> {
-    core.store.read(|tx| {
-        let authentication = authenticate_in(tx, &core.config.auth, token)?;
-        Ok(matches!(authentication, Authentication::Invalid | Authentication::Suspended(..)))
-    })
+pub fn has_ended(core: &Core, cache: &TokenCache, token: &str) -> Result<bool> {
+    let authentication = authenticate(core, cache, token)?;
+    Ok(matches!(authentication, Authentication::Invalid | Authentication::Suspended(..)))
 }
 
 /// Makes all caches drop their tokens, after a change that triggers do not see.

@@ -306,7 +306,7 @@ fn delete_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
 /// Stores a response. Of those that changed nothing, only the caller's newest stay.
 fn insert_in(tx: &Write<'_>, claim: &Claim, response: &StoredResponse, is_free: bool) -> Result<()> {
     let (caller, status, body) = (&claim.caller, response.status, &response.body);
-    tx.execute(
+    tx.execute_later(
         "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at, is_free) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         (caller, &claim.route, &claim.key, claim.request_sha256, status, body, tx.now.0, is_free),

@@ -101,7 +101,7 @@ impl Committer {
             match self.lock(&session, batch) {
                 Ok(now) => return Ok((session, now)),
                 Err(error) if !session.is_lost() => {
-                    drop(session.run("rollback"));
+                    drop(session.roll_back());
                     state.session = Some(session);
                     return Err(error);
                 }
@@ -133,7 +133,7 @@ impl Committer {
             Err(error) => {
                 self.queue.note_failure(&jobs, &error);
                 if !session.is_lost() {
-                    drop(session.run("rollback"));
+                    drop(session.roll_back());
                 }
                 self.queue.reply_to_failed(jobs, &done, error);
             }
@@ -212,6 +212,9 @@ fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Res
     let keeps_changes = job.run(transaction);
     if session.is_lost() {
         return Err(unreachable_server());
+    }
+    if session.has_failed_late() {
+        return Err(Error::internal("a deferred statement of the transaction failed"));
     }
     if !keeps_changes {
         session.defer("rollback to operation");

@@ -190,7 +190,7 @@ impl ServerStore {
 
     /// Returns the id of a read that begins now. It changes with each commit of this process, and often enough for those
     /// of other copies.
-    fn snapshot_id(&self) -> SnapshotId {
+    pub(super) fn snapshot_id(&self) -> SnapshotId {
         let commits = self.shared.commits.load(Ordering::Acquire);
         let period = self.shared.opened.elapsed().as_millis() / SNAPSHOT_AGE.as_millis();
         let period = u64::try_from(period).unwrap_or_default() & u64::from(u32::MAX);
@@ -202,7 +202,7 @@ impl ServerStore {
         for _ in 0..=self.shared.max_readers {
             let session = self.shared.readers.get().map_err(|error| errors::unreachable_server().caused_by(error))?;
             // A server that was restarted has ended the connection meanwhile.
-            session.receive();
+            session.receive_if_idle();
             if !session.is_lost() {
                 return Ok(session);
             }

@@ -1,7 +1,7 @@
 //! One connection: prepared statements, and requests that share a round trip.
 //!
-//! A round trip costs more than most statements. So statements that return nothing, such as `begin` and `savepoint`, are
-//! kept and sent together with the next one.
+//! A round trip costs more than most statements. So statements whose answer nobody needs, such as `begin` and `savepoint`,
+//! are kept and sent together with the next one.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,13 +11,17 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Waker},
+    time::{Duration, Instant},
 };
 
 use bytes::Buf;
-use futures_util::{Stream, future::join};
+use futures_util::{
+    Stream,
+    future::{join, try_join_all},
+};
 use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
 
-use super::{driver::Driver, errors::is_connection_lost};
+use super::{driver::Driver, errors::is_connection_lost, values::OwnedValue};
 use crate::{
     error::{Error, Result},
     store::{
@@ -26,6 +30,9 @@ use crate::{
     },
 };
 
+/// The time after its last use for which a connection is not expected to have ended.
+const IDLE: Duration = Duration::from_millis(100);
+
 pub(in crate::store) struct Session {
     client: Client,
     /// Dropped after the client.
@@ -33,14 +40,24 @@ pub(in crate::store) struct Session {
     statements: RefCell<HashMap<Box<str>, Prepared>>,
     /// The statements of [`Self::insert`], completed by the key that they return.
     insertions: RefCell<HashMap<Box<str>, Arc<str>>>,
-    /// Statements to send before the next one.
-    deferred: RefCell<String>,
+    /// Requests to send before the next one.
+    deferred: RefCell<Vec<Deferred>>,
     /// Results that are being read, the outermost first.
     results: RefCell<Vec<RowBuffer>>,
     changes: Cell<u64>,
     /// True if a statement failed and the transaction accepts nothing until it is rolled back.
     has_failed: Cell<bool>,
+    /// True if a deferred statement failed. It may be one of an operation that has ended.
+    has_failed_late: Cell<bool>,
     is_lost: Cell<bool>,
+    used_at: Cell<Instant>,
+}
+
+/// A request whose answer is received with that to the next request.
+enum Deferred {
+    /// Statements without parameters.
+    Text(String),
+    Statement(Statement, Vec<OwnedValue>),
 }
 
 #[derive(Clone)]
@@ -69,7 +86,9 @@ impl Session {
             results: RefCell::default(),
             changes: Cell::default(),
             has_failed: Cell::default(),
+            has_failed_late: Cell::default(),
             is_lost: Cell::default(),
+            used_at: Cell::new(Instant::now()),
         }
     }
 
@@ -83,11 +102,20 @@ impl Session {
         self.has_failed.get()
     }
 
+    /// Returns true if the whole transaction is lost, because a deferred statement of any operation in it failed.
+    pub(super) fn has_failed_late(&self) -> bool {
+        self.has_failed_late.get()
+    }
+
     /// Sends a statement without parameters and results together with the next one.
     pub(super) fn defer(&self, sql: &str) {
         let mut deferred = self.deferred.borrow_mut();
-        deferred.push_str(sql);
-        deferred.push(';');
+        if let Some(Deferred::Text(text)) = deferred.last_mut() {
+            text.push_str(sql);
+            text.push(';');
+        } else {
+            deferred.push(Deferred::Text(format!("{sql};")));
+        }
         if sql.starts_with("rollback") {
             self.has_failed.set(false);
         }
@@ -96,6 +124,15 @@ impl Session {
     /// Runs statements without parameters, with those that were deferred before them.
     pub(super) fn run(&self, sql: &str) -> Result<(), DatabaseError> {
         self.round_trip(async { self.client.batch_execute(sql).await })
+    }
+
+    /// Ends a transaction that failed.
+    pub(super) fn roll_back(&self) -> Result<(), DatabaseError> {
+        self.deferred.take();
+        self.run("rollback")?;
+        self.has_failed.set(false);
+        self.has_failed_late.set(false);
+        Ok(())
     }
 
     /// Ends a read transaction without waiting for the answer.
@@ -108,6 +145,7 @@ impl Session {
             let _ = request.poll(&mut Context::from_waker(Waker::noop()));
             self.driver.flush();
         }
+        self.used_at.set(Instant::now());
     }
 
     /// Waits for an answer of the server.
@@ -121,7 +159,9 @@ impl Session {
             if deferred.is_empty() {
                 return request.await;
             }
-            let (before, outcome) = join(self.client.batch_execute(&deferred), request).await;
+            let before = try_join_all(deferred.iter().map(|deferred| deferred.send(&self.client)));
+            let (before, outcome) = join(before, request).await;
+            let before = before.inspect_err(|_| self.has_failed_late.set(true));
             before.and(outcome)
         });
         outcome.inspect_err(|error| self.note_failure(error))
@@ -132,9 +172,11 @@ impl Session {
         self.driver.wait(request)
     }
 
-    /// Receives what has arrived since the last request, such as the end of the connection.
-    pub(super) fn receive(&self) {
-        self.driver.receive();
+    /// Receives what has arrived since the last request, such as the end of the connection, unless it was used just now.
+    pub(super) fn receive_if_idle(&self) {
+        if self.used_at.get().elapsed() > IDLE {
+            self.driver.receive();
+        }
     }
 
     /// Begins to stream rows into a table.
@@ -196,6 +238,15 @@ impl Session {
         usize::try_from(changed).map_err(Error::internal)
     }
 
+    /// Sends a statement together with the next one, which reports its failure. It counts as one change.
+    pub(in crate::store) fn execute_later(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<()> {
+        let prepared = self.prepare(sql)?;
+        let parameters = parameters.iter().copied().map(OwnedValue::from).collect();
+        self.deferred.borrow_mut().push(Deferred::Statement(prepared.statement, parameters));
+        self.changes.set(self.changes.get() + 1);
+        Ok(())
+    }
+
     /// Inserts one row into a table with an integer key and returns the key.
     pub(in crate::store) fn insert(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<i64> {
         let known = self.insertions.borrow().get(sql).cloned();
@@ -228,6 +279,17 @@ impl Session {
     /// Returns the number of rows changed on this connection so far. It never decreases.
     pub(in crate::store) fn changes(&self) -> u64 {
         self.changes.get()
+    }
+}
+
+impl Deferred {
+    async fn send(&self, client: &Client) -> Result<(), DatabaseError> {
+        match self {
+            Self::Text(text) => client.batch_execute(text).await,
+            Self::Statement(statement, parameters) => {
+                client.execute_raw(statement, parameters.iter().map(OwnedValue::value)).await.map(drop)
+            }
+        }
     }
 }
 

@@ -1,50 +1,119 @@
-//! A cache of valid tokens on each worker thread, so that most requests need no token query.
+//! A cache of valid tokens, so that most requests need no token query.
 //!
-//! Triggers increase the number in `token_changes` with every change that matters to a cached token. The cache reads
-//! the number once for each database snapshot and drops everything if it differs. So a revocation takes effect with
-//! its commit, even if another process made it.
+//! Triggers increase the number in `token_changes` with every change that matters to a cached token. A cached token is
+//! valid while that number is the one with which it was read. The number is read once for each database snapshot. So a
+//! revocation takes effect with its commit, even if another process made it.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
 
 use crate::{
+    concurrency::lock::lock_unpoisoned,
     domain::identity::users::User,
     error::Result,
     store::{Read, SnapshotId, Write},
     types::Timestamp,
 };
 
-/// Maximum tokens in the cache of one thread; a full cache is cleared.
+/// Maximum tokens in the cache; a full cache is cleared.
 const MAX_TOKENS: usize = 40_000;
 
 thread_local! {
-    static CACHE: RefCell<TokenCache> = RefCell::default();
+    /// The last one of this thread.
+    static CHANGES: Cell<Option<ChangesAt>> = const { Cell::new(None) };
 }
 
+/// Valid tokens of one database.
 #[derive(Default)]
-struct TokenCache {
-    /// The snapshot for which the tokens were last checked.
-    snapshot: Option<SnapshotId>,
-    /// The number in `token_changes` at that snapshot.
-    changes: i64,
+pub struct TokenCache {
     /// Valid tokens by SHA-256.
-    tokens: HashMap<[u8; 32], CachedToken>,
+    tokens: RwLock<HashMap<[u8; 32], CachedToken>>,
+    /// The last one of any thread. On a server, the reads of several threads have the same snapshot id.
+    changes: Mutex<Option<ChangesAt>>,
+}
+
+/// The number in `token_changes` at a snapshot.
+#[derive(Clone, Copy)]
+struct ChangesAt {
+    snapshot: SnapshotId,
+    number: i64,
 }
 
 /// The user of a valid token.
 struct CachedToken {
     user: User,
+    /// The number in `token_changes` when it was read.
+    changes: i64,
     /// End of validity, or the time at which the last use must be updated.
     valid_until: Timestamp,
 }
 
-/// Returns the user of a cached token. Finds nothing outside a worker's snapshot.
-pub(super) fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<User>> {
-    let Some(snapshot) = tx.snapshot_id() else { return Ok(None) };
-    CACHE.with_borrow_mut(|cache| {
-        cache.update_in(tx, snapshot)?;
-        let token = cache.tokens.get(hash).filter(|token| tx.now < token.valid_until);
-        Ok(token.map(|token| token.user.clone()))
-    })
+impl TokenCache {
+    /// Returns the user of a cached token. Finds nothing in a read without a snapshot id.
+    pub(super) fn find_in(&self, tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<User>> {
+        let Some(snapshot) = tx.snapshot_id() else { return Ok(None) };
+        let changes = match self.known_changes(snapshot) {
+            Some(changes) => changes,
+            None => self.read_changes_in(tx, snapshot)?,
+        };
+        Ok(self.find_after(changes, hash, tx.now))
+    }
+
+    /// Returns the user of a cached token without a read. Finds nothing unless a read had this snapshot id before.
+    pub(super) fn find_at(&self, snapshot: SnapshotId, hash: &[u8; 32], now: Timestamp) -> Option<User> {
+        self.known_changes(snapshot).and_then(|changes| self.find_after(changes, hash, now))
+    }
+
+    fn find_after(&self, changes: i64, hash: &[u8; 32], now: Timestamp) -> Option<User> {
+        let tokens = self.tokens();
+        let token = tokens.get(hash).filter(|token| token.changes == changes && now < token.valid_until)?;
+        Some(token.user.clone())
+    }
+
+    /// Caches a token that was found to be valid in this transaction.
+    pub(super) fn insert_in(&self, tx: &Read<'_>, hash: [u8; 32], user: User, valid_until: Timestamp) -> Result<()> {
+        // The transaction may see another state than the first one of its snapshot id.
+        let changes = last_change_in(tx)?;
+        let mut tokens = self.tokens_mut();
+        if tokens.len() >= MAX_TOKENS {
+            tokens.clear();
+        }
+        tokens.insert(hash, CachedToken { user, changes, valid_until });
+        Ok(())
+    }
+
+    fn known_changes(&self, snapshot: SnapshotId) -> Option<i64> {
+        let is_current = |known: &ChangesAt| known.snapshot == snapshot;
+        if let Some(known) = CHANGES.get().filter(is_current) {
+            return Some(known.number);
+        }
+        let known = lock_unpoisoned(&self.changes).filter(is_current)?;
+        CHANGES.set(Some(known));
+        Some(known.number)
+    }
+
+    fn read_changes_in(&self, tx: &Read<'_>, snapshot: SnapshotId) -> Result<i64> {
+        let number = last_change_in(tx)?;
+        let changes = ChangesAt { snapshot, number };
+        CHANGES.set(Some(changes));
+        let previous = lock_unpoisoned(&self.changes).replace(changes);
+        if previous.is_some_and(|previous| previous.number < number) {
+            // No token is valid any more, and some users may be gone.
+            self.tokens_mut().clear();
+        }
+        Ok(number)
+    }
+
+    fn tokens(&self) -> RwLockReadGuard<'_, HashMap<[u8; 32], CachedToken>> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tokens_mut(&self) -> RwLockWriteGuard<'_, HashMap<[u8; 32], CachedToken>> {
+        self.tokens.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Returns the number in `token_changes`.
@@ -57,35 +126,6 @@ pub(super) fn invalidate_in(tx: &Write<'_>) -> Result<()> {
     let count = "insert into token_changes (id, number) values (0, 1) \
                  on conflict (id) do update set number = token_changes.number + 1";
     tx.execute(count, ()).map(drop)
-}
-
-/// Caches a token that is valid in this snapshot, which [`find_in`] must have seen first.
-pub(super) fn insert(tx: &Read<'_>, hash: [u8; 32], user: User, valid_until: Timestamp) {
-    CACHE.with_borrow_mut(|cache| {
-        if tx.snapshot_id().is_none() || tx.snapshot_id() != cache.snapshot {
-            return;
-        }
-        if cache.tokens.len() >= MAX_TOKENS {
-            cache.tokens.clear();
-        }
-        cache.tokens.insert(hash, CachedToken { user, valid_until });
-    });
-}
-
-impl TokenCache {
-    /// Clears the cache unless it is correct for this snapshot.
-    fn update_in(&mut self, tx: &Read<'_>, snapshot: SnapshotId) -> Result<()> {
-        if self.snapshot == Some(snapshot) {
-            return Ok(());
-        }
-        let changes = last_change_in(tx)?;
-        if self.changes != changes || !self.snapshot.is_some_and(|last| last.is_same_store(snapshot)) {
-            self.tokens.clear();
-            self.changes = changes;
-        }
-        self.snapshot = Some(snapshot);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -108,6 +148,7 @@ mod tests {
     struct Fixture {
         store: Store,
         other: Store,
+        cache: TokenCache,
         token: String,
         _directory: tempfile::TempDir,
     }
@@ -125,7 +166,7 @@ mod tests {
                 issue_in(tx, &limits, &user, "")
             });
             let token = issued.wait().unwrap().token.reveal().to_owned();
-            Self { store, other, token, _directory: directory }
+            Self { store, other, cache: TokenCache::default(), token, _directory: directory }
         }
 
         /// Writes through the second store, on a thread that may block.
@@ -138,8 +179,8 @@ mod tests {
             on_thread_park();
             let limits = Config::defaults().unwrap().auth;
             let read = self.store.read(|tx| {
-                let is_cached = find_in(tx, &sha256(&self.token))?.is_some();
-                Ok((authenticate_in(tx, &limits, &self.token)?, is_cached))
+                let is_cached = self.cache.find_in(tx, &sha256(&self.token))?.is_some();
+                Ok((authenticate_in(tx, &self.cache, &limits, &self.token)?, is_cached))
             });
             read.unwrap()
         }
@@ -151,7 +192,7 @@ mod tests {
         /// Authenticates any token.
         fn authenticate_as(&self, token: &str) -> Authentication {
             let limits = Config::defaults().unwrap().auth;
-            self.store.read(|tx| authenticate_in(tx, &limits, token)).unwrap()
+            self.store.read(|tx| authenticate_in(tx, &self.cache, &limits, token)).unwrap()
         }
     }
 
@@ -269,11 +310,9 @@ mod tests {
         let fill = |tokens: usize| {
             on_thread_park();
             let filled = fixture.store.read(|tx| {
-                find_in(tx, &[0; 32])?;
-                for number in 0..tokens {
-                    insert(tx, sha256(&number.to_string()), cached.clone(), Timestamp(i64::MAX));
-                }
-                Ok(())
+                (0..tokens).try_for_each(|number| {
+                    fixture.cache.insert_in(tx, sha256(&number.to_string()), cached.clone(), Timestamp(i64::MAX))
+                })
             });
             filled.unwrap();
         };
@@ -281,6 +320,6 @@ mod tests {
         assert!(fixture.is_cached());
         fill(MAX_TOKENS + 1);
         assert!(!fixture.is_cached());
-        CACHE.with_borrow(|cache| assert!(cache.tokens.len() <= MAX_TOKENS));
+        assert!(fixture.cache.tokens().len() <= MAX_TOKENS);
     }
 }

@@ -236,7 +236,7 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     // A posting must not hide that the row was forged before.
     let keys = tx.keys().filter(|_| !before.is_forged);
     let seal = keys.map(|keys| seals::of_account(keys, user, asset, balance_after, sequence));
-    tx.execute(keep, (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())))?;
+    tx.execute_later(keep, (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())))?;
     Ok(entry)
 }
 
