@@ -151,8 +151,12 @@ fn measure_endpoints(
             for number in in_turn(&numbers, round) {
                 // The first round reads pages from disk.
                 let warm_up = Duration::from_secs_f64(if round == 0 { 1.0 } else { 0.3 });
-                let plan =
-                    Plan { connections: CONNECTIONS, warm_up, measured: Duration::from_secs_f64(options.seconds) };
+                let plan = Plan {
+                    connections: CONNECTIONS,
+                    warm_up,
+                    measured: Duration::from_secs_f64(options.seconds),
+                    sleeps: false,
+                };
                 let requests = case.requests(&sizes[*number].filled);
                 let (result, _) = client::load(&servers[*number], requests, &plan)
                     .map_err(|failure| format!("{} at {}: {failure}", case.name, sizes[*number].name()))?;

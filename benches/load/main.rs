@@ -181,6 +181,7 @@ impl Bench<'_> {
             connections: case.connections().unwrap_or(self.options.connections),
             warm_up: self.options.warm_up(),
             measured: self.options.measured(),
+            sleeps: contestant == Contestant::OnPostgres,
         };
         let (measurement, answered) =
             client::load(&server, requests, &plan).map_err(|failure| format!("{contestant:?}: {failure}"))?;
@@ -211,7 +212,8 @@ impl Bench<'_> {
             }
             Contestant::OnPostgres => {
                 let url = self.postgresql.ok_or("no PostgreSQL")?.fresh()?;
-                Server::start(data, machine, &[case.settings(), &[("YARROW_DATABASE_URL", &url)]].concat())
+                let settings = [case.settings(), &[("YARROW_DATABASE_URL", &url)]].concat();
+                Server::start(data, &machine.with_server_anywhere(), &settings)
             }
             Contestant::YarrowEachCommits => Server::start(data, machine, &[("YARROW_DATABASE_COMMIT_SIZE", "1")]),
             Contestant::Fastify => peers.start_fastify(data, "full", machine),

@@ -34,6 +34,8 @@ pub struct Plan {
     pub connections: usize,
     pub warm_up: Duration,
     pub measured: Duration,
+    /// Lets the load generator sleep, so that others can use its core.
+    pub sleeps: bool,
 }
 
 /// Counts of all responses of a run, including warm-up.
@@ -57,7 +59,7 @@ pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measure
 async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
     let begin = Instant::now() + plan.warm_up;
     let span = Span { begin, end: begin + plan.measured };
-    let awake = tokio::spawn(stay_awake());
+    let awake = (!plan.sleeps).then(|| tokio::spawn(stay_awake()));
     let used_up = Arc::new(Notify::new());
     let address = server.address();
     let mut talks = JoinSet::new();
@@ -87,7 +89,9 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
         answered.consumes += talk.answered.consumes;
         answered.orders += talk.answered.orders;
     }
-    awake.abort();
+    if let Some(awake) = awake {
+        awake.abort();
+    }
     if took < plan.measured.min(SHORTEST) {
         return Err("the requests were used up before anything could be measured".into());
     }

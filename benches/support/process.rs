@@ -21,6 +21,8 @@ const LOAD_CORE: &str = "1";
 pub struct Machine {
     is_pinned: bool,
     cores: usize,
+    /// The cores of the server, as `taskset` names them.
+    server_cores: String,
 }
 
 impl Machine {
@@ -33,12 +35,19 @@ impl Machine {
             taskset.args(["-a", "-p", "-c", LOAD_CORE, &own]).stdout(Stdio::null()).stderr(Stdio::null());
             taskset.status().is_ok_and(|status| status.success())
         };
-        Ok(Self { is_pinned: cores > 1 && pin(), cores })
+        Ok(Self { is_pinned: cores > 1 && pin(), cores, server_cores: SERVER_CORE.into() })
     }
 
     /// For processes that are not measured.
     pub fn unpinned() -> Self {
-        Self { is_pinned: false, cores: 1 }
+        Self { is_pinned: false, cores: 1, server_cores: SERVER_CORE.into() }
+    }
+
+    /// Returns the same machine with a server on all cores, for one that shares them with a database server.
+    #[must_use]
+    pub fn with_server_anywhere(&self) -> Self {
+        let (is_pinned, cores) = (self.is_pinned, self.cores);
+        Self { is_pinned, cores, server_cores: format!("0-{}", cores - 1) }
     }
 
     pub fn description(&self) -> String {
@@ -56,7 +65,7 @@ impl Machine {
             return Command::new(program);
         }
         let mut command = Command::new("taskset");
-        command.args(["-c", SERVER_CORE]).arg(program);
+        command.args(["-c", &self.server_cores]).arg(program);
         command
     }
 
