@@ -543,7 +543,19 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill_all();
+        if self.temp_dir.is_some() {
+            drop_database(&self.directory);
+        }
     }
+}
+
+/// Drops the database of a data directory that goes too, because those of all tests fill a disk.
+fn drop_database(directory: &Path) {
+    let Some(server) = postgresql() else { return };
+    let Ok(name) = std::fs::read_to_string(directory.join("test-database")) else { return };
+    let client = postgres::Client::connect(&format!("{server} dbname=postgres"), postgres::NoTls);
+    // What remains is lost with the server.
+    let _ = client.and_then(|mut client| client.batch_execute(&format!("drop database if exists {name} with (force)")));
 }
 
 /// Returns the contents of the files in a directory, without subdirectories.
