@@ -53,7 +53,7 @@ pub(in crate::store) struct Session {
     used_at: Cell<Instant>,
 }
 
-/// A request whose answer is received with that to the next request.
+/// A request that is sent together with the next one.
 enum Deferred {
     /// Statements without parameters.
     Text(String),

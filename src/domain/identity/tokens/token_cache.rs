@@ -22,7 +22,7 @@ use crate::{
 const MAX_TOKENS: usize = 40_000;
 
 thread_local! {
-    /// The last one of this thread.
+    /// The number at the last snapshot of this thread.
     static CHANGES: Cell<Option<ChangesAt>> = const { Cell::new(None) };
 }
 
@@ -31,7 +31,7 @@ thread_local! {
 pub struct TokenCache {
     /// Valid tokens by SHA-256.
     tokens: RwLock<HashMap<[u8; 32], CachedToken>>,
-    /// The last one of any thread. On a server, the reads of several threads have the same snapshot id.
+    /// The number at the last snapshot of any thread. On a server, reads of several threads have the same snapshot id.
     changes: Mutex<Option<ChangesAt>>,
 }
 
