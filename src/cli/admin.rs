@@ -204,7 +204,7 @@ fn change_role(common: &Common, app: &App, name: &str, role: Role) -> Result<()>
 }
 
 fn role_named(name: &str) -> Result<Role> {
-    Role::named(name).ok_or_else(|| Error::internal("clap accepts known roles only"))
+    Role::from_name(name).ok_or_else(|| Error::internal("clap accepts known roles only"))
 }
 
 /// Parses a time of expiry, or `never`.

@@ -7,65 +7,20 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     config::LimitsConfig,
-    domain::identity::{accounts, identities::IdentityProvider, identity_proofs::IdentityProof},
+    domain::identity::{accounts, identity_proofs::IdentityProof},
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        params::{Fields, Parameter, Rules, parameters, text},
+        params::{Fields, Parameter, ProofKind, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Secret, named_enum},
+    types::Secret,
 };
 
 /// Longest proof. A token of Apple or Google has about 1000 characters.
 const LONGEST_PROOF: usize = 3500;
 const LONGEST_NONCE: usize = 256;
-
-named_enum! {
-    /// The kind of proof of identity.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum ProofKind {
-        Apple = "apple",
-        Google = "google",
-        Wechat = "wechat",
-        Phone = "phone",
-    }
-}
-
-impl Parameter for ProofKind {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?.trim().to_ascii_lowercase();
-        let fault = || {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be `apple`, `google`, `wechat` or `phone`", "须为 `apple`、`google`、`wechat` 或 `phone`"),
-            )
-        };
-        Self::from_name(&name).ok_or_else(fault)
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "apple" })
-    }
-}
-
-impl Parameter for IdentityProvider {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?.trim().to_ascii_lowercase();
-        let fault = || {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be `apple`, `google` or `wechat`", "须为 `apple`、`google` 或 `wechat`"),
-            )
-        };
-        Self::from_name(&name).ok_or_else(fault)
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "apple" })
-    }
-}
 
 /// A token or code of a provider.
 pub struct ProofText(Secret);

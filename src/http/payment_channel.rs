@@ -15,12 +15,12 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        params::{BodyShape, Fields, Parameter, Parameters, Rules, text},
+        params::{BodyShape, Fields, Parameter, Parameters, PayerClientKind, Rules, text},
         reply::{JSON, Reply, ReplyDescription, status},
         request_context::RequestContext,
     },
     providers::payment::{CHANNELS, PayerClient, wechat},
-    types::{clean, named_enum},
+    types::clean,
 };
 
 /// The name of a payment channel.
@@ -41,33 +41,6 @@ impl Parameter for ChannelName {
 
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "enum": CHANNELS, "example": "sandbox" })
-    }
-}
-
-named_enum! {
-    /// The kind of program in which the buyer pays.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum PayerClientKind {
-        MobileApp = "app",
-        H5 = "h5",
-        Jsapi = "jsapi",
-        Native = "native",
-    }
-}
-
-impl Parameter for PayerClientKind {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let fault = || {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be `app`, `h5`, `jsapi` or `native`", "须为 `app`、`h5`、`jsapi` 或 `native`"),
-            )
-        };
-        Self::from_name(text(value)?.trim()).ok_or_else(fault)
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "app" })
     }
 }
 

@@ -162,7 +162,7 @@ pub fn list(core: &Core) -> Result<Vec<Admin>> {
                 Ok(Admin {
                     id: row.get(0)?,
                     name: row.get(1)?,
-                    role: row.get_parsed(2, Role::named)?,
+                    role: row.get_parsed(2, Role::from_name)?,
                     created_at: Timestamp(row.get(3)?),
                     has_second_factor: row.get(4)?,
                 })
@@ -314,7 +314,7 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &config::AdminConfig, token: &str)
             (hash, tx.now.0),
             |row| {
                 let identity =
-                    Identity::Key { id: row.get(0)?, label: row.get(1)?, role: row.get_parsed(2, Role::named)? };
+                    Identity::Key { id: row.get(0)?, label: row.get(1)?, role: row.get_parsed(2, Role::from_name)? };
                 let last_used_at: Option<i64> = row.get(3)?;
                 Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, last_used_at) })
             },
@@ -328,7 +328,7 @@ pub fn authenticate_in(tx: &Read<'_>, limits: &config::AdminConfig, token: &str)
         (hash, tx.now.0, idle_since.0),
         |row| {
             let identity =
-                Identity::Account { id: row.get(0)?, name: row.get(1)?, role: row.get_parsed(2, Role::named)? };
+                Identity::Account { id: row.get(0)?, name: row.get(1)?, role: row.get_parsed(2, Role::from_name)? };
             Ok(ValidCredential { identity, is_use_due: is_use_due(tx.now, row.get(3)?) })
         },
     )

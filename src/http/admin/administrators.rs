@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     config::LimitsConfig,
     domain::operations::admins::{self, Admin, roles::Role},
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::RawValue,
         params::{Credential, Nothing, Parameter, Reason, Rules, parameters, text},
@@ -118,19 +118,5 @@ impl Parameter for AdminName {
 
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "minLength": 1, "maxLength": 64, "example": "alice" })
-    }
-}
-
-impl Parameter for Role {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?;
-        Self::named(name.trim()).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Fault::new(FieldCode::UnknownValue, (format!("must be one of {names}"), format!("须为其中之一：{names}")))
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "support" })
     }
 }

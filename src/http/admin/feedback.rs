@@ -2,20 +2,15 @@
 
 use axum::http::StatusCode;
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::administrators::AdminName;
 use crate::{
-    config::LimitsConfig,
     domain::messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
-    error::{Fault, FieldCode, Result},
+    error::Result,
     http::{
-        body::RawValue,
         numbered_page::NumberedPage,
-        params::{
-            Clearable, FeedbackText, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text,
-        },
+        params::{Clearable, FeedbackText, PageNumber, PageSize, Reason, RowNumber, page, parameters},
         reply::{Json, Replayable},
         request_context::RequestContext,
     },
@@ -152,20 +147,4 @@ pub fn name_subject(context: &RequestContext, id: i64) -> Result<()> {
         context.meta.subject.get_or_init(|| user);
     }
     Ok(())
-}
-
-impl Parameter for FeedbackState {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?;
-        Self::from_name(name.trim()).ok_or_else(|| {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be open, in_progress or closed", "须为 open、in_progress 或 closed"),
-            )
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "open" })
-    }
 }

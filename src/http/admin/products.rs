@@ -13,7 +13,7 @@ use crate::{
             SUBJECT_LENGTH,
         },
     },
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::RawValue,
         params::{Flag, Nothing, Parameter, Reason, Rules, parameters, text, whole_number},
@@ -193,17 +193,6 @@ impl Parameter for ChangedProductId {
 
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-z_.-]{1,128}$", "example": "coins_330" })
-    }
-}
-
-impl Parameter for Asset {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let fault = || Fault::new(FieldCode::UnknownValue, ("must be `coin` or `point`", "须为 `coin` 或 `point`"));
-        Self::from_name(text(value)?.trim()).ok_or_else(fault)
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "coin" })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         },
         operations::admins::roles::Role,
     },
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::RawValue,
         params::{
@@ -417,34 +417,6 @@ pub async fn move_to_phone(context: RequestContext, params: MoveToPhoneParams) -
 /// Names the user in the audit.
 fn subject(context: &RequestContext, user: UserId) -> UserId {
     *context.meta.subject.get_or_init(|| user)
-}
-
-impl Parameter for UserState {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?;
-        Self::from_name(name.trim()).ok_or_else(|| {
-            Fault::new(FieldCode::UnknownValue, ("must be `active` or `suspended`", "须为 `active` 或 `suspended`"))
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "active" })
-    }
-}
-
-impl Parameter for SuspensionScope {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?).ok_or_else(|| {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be `account`, `nickname` or `review`", "须为 `account`、`nickname` 或 `review`"),
-            )
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "account" })
-    }
 }
 
 impl Parameter for UserCursor {

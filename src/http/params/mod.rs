@@ -33,8 +33,8 @@ pub use values::{
     AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
     DeviceName, DivinationData, DocumentAudience, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData,
     Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize,
-    Question, RatingNote, Reason, RowNumber, SearchText, SessionNote, SessionTitle, Signature, StaffNoteText, TraceId,
-    UserQuery, VerificationCode, page, whole_number,
+    PayerClientKind, ProofKind, Question, RatingNote, Reason, RowNumber, SearchText, SessionNote, SessionTitle,
+    Signature, StaffNoteText, TraceId, UserQuery, VerificationCode, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.

@@ -16,7 +16,7 @@ pub use texts::{
     NotificationText, NotificationTitle, Question, RatingNote, Reason, SearchText, SessionNote, SessionTitle,
     Signature, StaffNoteText, UserQuery,
 };
-pub use words::{AudienceName, DocumentAudience};
+pub use words::{AudienceName, DocumentAudience, PayerClientKind, ProofKind};
 
 use super::{
     Parameter, Rules,

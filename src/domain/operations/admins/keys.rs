@@ -62,7 +62,7 @@ pub fn list(core: &Core) -> Result<Vec<ApiKey>> {
                 Ok(ApiKey {
                     id: row.get(0)?,
                     label: row.get(1)?,
-                    role: row.get_parsed(2, Role::named)?,
+                    role: row.get_parsed(2, Role::from_name)?,
                     created_at: Timestamp(row.get(3)?),
                     expires_at: time(4)?,
                     last_used_at: time(5)?,

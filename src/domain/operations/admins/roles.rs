@@ -3,15 +3,20 @@
 //! Every endpoint of administrators names one right in the route table. The command line has every right: who can read
 //! the data directory can change it anyway.
 
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    types::named_enum,
+};
 
-/// The role of an administrator or API key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    ReadOnly,
-    Support,
-    Moderator,
-    Owner,
+named_enum! {
+    /// The role of an administrator or API key.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Role {
+        ReadOnly = "read-only",
+        Support = "support",
+        Moderator = "moderator",
+        Owner = "owner",
+    }
 }
 
 /// A group of operations that a role permits or not.
@@ -37,23 +42,6 @@ pub enum Right {
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::ReadOnly, Self::Support, Self::Moderator, Self::Owner];
-
-    /// Returns the name in the API, in commands and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "read-only",
-            Self::Support => "support",
-            Self::Moderator => "moderator",
-            Self::Owner => "owner",
-        }
-    }
-
-    /// Finds a role by its name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
-    }
-
     /// Returns true if the role has the right.
     pub const fn has(self, right: Right) -> bool {
         match right {

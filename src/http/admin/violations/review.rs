@@ -1,12 +1,10 @@
 //! `/admin/violations/review`: texts that passed and wait for a moderator; and rejected texts that were innocent.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::ShownViolation;
 use crate::{
-    config::LimitsConfig,
     domain::moderation::{
         acquittals::{self, Acquittal},
         engine::{ContentType, MatchWay},
@@ -15,9 +13,8 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
-        body::RawValue,
         numbered_page::NumberedPage,
-        params::{ListedWord, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text},
+        params::{ListedWord, PageNumber, PageSize, Reason, RowNumber, Rules, page, parameters},
         reply::Json,
         request_context::RequestContext,
     },
@@ -238,31 +235,4 @@ pub async fn undo_acquittal(context: RequestContext, params: UndoAcquittalParams
     let found = context.committed(acquittals::undo(&context.app.core, id)).await?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
-}
-
-impl Parameter for ReviewState {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?).ok_or_else(|| {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be `waiting`, `upheld` or `acquitted`", "须为 `waiting`、`upheld` 或 `acquitted`"),
-            )
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "waiting" })
-    }
-}
-
-impl Parameter for ReviewDecision {
-    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::from_name(&text(value)?).ok_or_else(|| {
-            Fault::new(FieldCode::UnknownValue, ("must be `uphold` or `acquit`", "须为 `uphold` 或 `acquit`"))
-        })
-    }
-
-    fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "acquit" })
-    }
 }

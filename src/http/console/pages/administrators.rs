@@ -189,6 +189,6 @@ async fn with_proof(console: &ConsoleRequest, action: impl Future<Output = Resul
 
 /// Reads the role of a form.
 pub fn role_of(console: &ConsoleRequest) -> Result<Role> {
-    Role::named(console.form.get("role"))
+    Role::from_name(console.form.get("role"))
         .ok_or_else(|| Error::field("role", Fault::new(FieldCode::UnknownValue, ("is unknown", "未知"))))
 }

@@ -6,13 +6,20 @@ use crate::{
     config::LimitsConfig,
     domain::{
         divination::{card::Theme, chart::DayStart, sessions::Method},
-        identity::{codes::Purpose, preferences::NotificationKind},
-        moderation::engine::{ContentType, Severity},
+        identity::{codes::Purpose, directory::UserState, identities::IdentityProvider, preferences::NotificationKind},
+        messaging::feedback::FeedbackState,
+        moderation::{
+            engine::{ContentType, Severity},
+            reviews::{ReviewDecision, ReviewState},
+        },
         money::{
+            ledger::Asset,
             payments::{decisions::Decision, settle::SettlementEffect},
             purchases::purchase::PurchaseState,
         },
-        operations::{figures::FigureGrouping, server_log::LogLevel, webhook_outbox::WebhookState},
+        operations::{
+            admins::roles::Role, figures::FigureGrouping, server_log::LogLevel, webhook_outbox::WebhookState,
+        },
     },
     error::{Fault, FieldCode, Result},
     http::{
@@ -20,7 +27,7 @@ use crate::{
         params::{Parameter, Rules, text},
     },
     providers::{payment::OrderState, push::PushService},
-    types::named_enum,
+    types::{SuspensionScope, named_enum},
 };
 
 named_enum! {
@@ -39,6 +46,28 @@ named_enum! {
         All = "all",
         /// Authors of apps.
         App = "app",
+    }
+}
+
+named_enum! {
+    /// The kind of program in which the buyer pays.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PayerClientKind {
+        MobileApp = "app",
+        H5 = "h5",
+        Jsapi = "jsapi",
+        Native = "native",
+    }
+}
+
+named_enum! {
+    /// The kind of proof of identity.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProofKind {
+        Apple = "apple",
+        Google = "google",
+        Wechat = "wechat",
+        Phone = "phone",
     }
 }
 
@@ -80,21 +109,31 @@ macro_rules! words {
 }
 
 words! {
+    Asset, "coin";
     AudienceName, "all";
     ContentType, "question";
     DayStart, "23:00";
     DocumentAudience, "app";
     Decision, "credit";
+    FeedbackState, "open";
     FigureGrouping, "day";
+    IdentityProvider, "apple";
     LogLevel, "warn";
     NotificationKind, "activity";
     Method, "three_coins";
     Severity, "medium";
     Theme, "auto";
     OrderState, "review";
+    PayerClientKind, "app";
+    ProofKind, "apple";
     PushService, "apns";
     PurchaseState, "credited";
+    ReviewDecision, "acquit";
+    ReviewState, "waiting";
+    Role, "support";
     SettlementEffect, "rejected";
+    SuspensionScope, "account";
+    UserState, "active";
     WebhookState, "failed";
 }
 
