@@ -44,7 +44,7 @@ pub use self::{
     },
     transaction::{Read, Write},
     tuning::Tuning,
-    value::{RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
+    value::{OwnedSqlValue, RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
     writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics},
 };
 use self::{

@@ -14,6 +14,16 @@ pub enum SqlValue<'value> {
     Blob(&'value [u8]),
 }
 
+/// A value that outlives the row or the parameter from which it was copied.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedSqlValue {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
 /// A type whose values are parameters of statements.
 pub trait SqlParameter {
     fn value(&self) -> SqlValue<'_>;
@@ -59,6 +69,30 @@ impl From<RowError> for Error {
     #[cold]
     fn from(error: RowError) -> Self {
         Self::internal(error)
+    }
+}
+
+impl OwnedSqlValue {
+    pub fn borrowed(&self) -> SqlValue<'_> {
+        match self {
+            Self::Null => SqlValue::Null,
+            Self::Integer(number) => SqlValue::Integer(*number),
+            Self::Real(number) => SqlValue::Real(*number),
+            Self::Text(text) => SqlValue::Text(text),
+            Self::Blob(bytes) => SqlValue::Blob(bytes),
+        }
+    }
+}
+
+impl From<SqlValue<'_>> for OwnedSqlValue {
+    fn from(value: SqlValue<'_>) -> Self {
+        match value {
+            SqlValue::Null => Self::Null,
+            SqlValue::Integer(number) => Self::Integer(number),
+            SqlValue::Real(number) => Self::Real(number),
+            SqlValue::Text(text) => Self::Text(text.to_owned()),
+            SqlValue::Blob(bytes) => Self::Blob(bytes.to_owned()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
 use super::{
     connection::Connector,
     errors::{is_connection_lost, unreachable_server},
-    session::Session,
+    session::{Session, TransactionState},
 };
 use crate::{
     clock::Clock,
@@ -213,12 +213,12 @@ fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Res
     if session.is_lost() {
         return Err(unreachable_server());
     }
-    if session.has_failed_late() {
+    if session.transaction() == TransactionState::Lost {
         return Err(Error::internal("a deferred statement of the transaction failed"));
     }
     if !keeps_changes {
         session.defer("rollback to operation");
-    } else if session.has_failed() {
+    } else if session.transaction() == TransactionState::Failed {
         return Err(Error::internal("an operation kept its changes after a failed statement"));
     }
     session.defer("release operation");

@@ -21,11 +21,11 @@ use futures_util::{
 };
 use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
 
-use super::{driver::Driver, errors::is_connection_lost, values::OwnedValue};
+use super::{driver::Driver, errors::is_connection_lost};
 use crate::{
     error::{Error, Result},
     store::{
-        Row, SqlValue,
+        OwnedSqlValue, Row, SqlValue,
         transaction::{Access, Visit},
     },
 };
@@ -45,19 +45,26 @@ pub(in crate::store) struct Session {
     /// Results that are being read, the outermost first.
     results: RefCell<Vec<RowBuffer>>,
     changes: Cell<u64>,
-    /// True if a statement failed and the transaction accepts nothing until it is rolled back.
-    has_failed: Cell<bool>,
-    /// True if a deferred statement failed. It may be one of an operation that has ended.
-    has_failed_late: Cell<bool>,
+    transaction: Cell<TransactionState>,
     is_lost: Cell<bool>,
     used_at: Cell<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TransactionState {
+    #[default]
+    Sound,
+    /// A statement failed. The transaction accepts nothing until it is rolled back, at least to the last savepoint.
+    Failed,
+    /// A deferred statement failed, perhaps one of an operation that has ended. All of it must be rolled back.
+    Lost,
 }
 
 /// A request that is sent together with the next one.
 enum Deferred {
     /// Statements without parameters.
     Text(String),
-    Statement(Statement, Vec<OwnedValue>),
+    Statement(Statement, Vec<OwnedSqlValue>),
 }
 
 #[derive(Clone)]
@@ -85,8 +92,7 @@ impl Session {
             deferred: RefCell::default(),
             results: RefCell::default(),
             changes: Cell::default(),
-            has_failed: Cell::default(),
-            has_failed_late: Cell::default(),
+            transaction: Cell::default(),
             is_lost: Cell::default(),
             used_at: Cell::new(Instant::now()),
         }
@@ -97,14 +103,8 @@ impl Session {
         self.is_lost.get() || self.client.is_closed()
     }
 
-    /// Returns true if the transaction can only be rolled back.
-    pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.get()
-    }
-
-    /// Returns true if the whole transaction is lost, because a deferred statement of any operation in it failed.
-    pub(super) fn has_failed_late(&self) -> bool {
-        self.has_failed_late.get()
+    pub(super) fn transaction(&self) -> TransactionState {
+        self.transaction.get()
     }
 
     /// Sends a statement without parameters and results together with the next one.
@@ -116,8 +116,8 @@ impl Session {
         } else {
             deferred.push(Deferred::Text(format!("{sql};")));
         }
-        if sql.starts_with("rollback") {
-            self.has_failed.set(false);
+        if sql.starts_with("rollback") && self.transaction.get() == TransactionState::Failed {
+            self.transaction.set(TransactionState::Sound);
         }
     }
 
@@ -130,15 +130,14 @@ impl Session {
     pub(super) fn roll_back(&self) -> Result<(), DatabaseError> {
         self.deferred.take();
         self.run("rollback")?;
-        self.has_failed.set(false);
-        self.has_failed_late.set(false);
+        self.transaction.set(TransactionState::Sound);
         Ok(())
     }
 
     /// Ends a read transaction without waiting for the answer.
     pub(super) fn end_read(&self) {
         let is_begun = self.deferred.take().is_empty();
-        self.has_failed.set(false);
+        self.transaction.set(TransactionState::Sound);
         if is_begun && !self.is_lost() {
             // The first poll queues the request; later requests follow it.
             let request = pin!(self.client.batch_execute("rollback"));
@@ -161,7 +160,7 @@ impl Session {
             }
             let before = try_join_all(deferred.iter().map(|deferred| deferred.send(&self.client)));
             let (before, outcome) = join(before, request).await;
-            let before = before.inspect_err(|_| self.has_failed_late.set(true));
+            let before = before.inspect_err(|_| self.transaction.set(TransactionState::Lost));
             before.and(outcome)
         });
         outcome.inspect_err(|error| self.note_failure(error))
@@ -186,7 +185,9 @@ impl Session {
 
     /// Remembers that a statement failed outside of [`Self::round_trip`].
     pub(super) fn note_failure(&self, error: &DatabaseError) {
-        self.has_failed.set(true);
+        if self.transaction.get() == TransactionState::Sound {
+            self.transaction.set(TransactionState::Failed);
+        }
         self.is_lost.set(self.is_lost.get() || is_connection_lost(error));
     }
 
@@ -241,7 +242,7 @@ impl Session {
     /// Sends a statement together with the next one, which reports its failure. It counts as one change.
     pub(in crate::store) fn execute_later(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<()> {
         let prepared = self.prepare(sql)?;
-        let parameters = parameters.iter().copied().map(OwnedValue::from).collect();
+        let parameters = parameters.iter().copied().map(OwnedSqlValue::from).collect();
         self.deferred.borrow_mut().push(Deferred::Statement(prepared.statement, parameters));
         self.changes.set(self.changes.get() + 1);
         Ok(())
@@ -287,7 +288,7 @@ impl Deferred {
         match self {
             Self::Text(text) => client.batch_execute(text).await,
             Self::Statement(statement, parameters) => {
-                client.execute_raw(statement, parameters.iter().map(OwnedValue::value)).await.map(drop)
+                client.execute_raw(statement, parameters.iter().map(OwnedSqlValue::borrowed)).await.map(drop)
             }
         }
     }

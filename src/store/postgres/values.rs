@@ -12,39 +12,6 @@ use crate::store::SqlValue;
 
 type Failure = Box<dyn StdError + Sync + Send>;
 
-/// A parameter of a statement that is sent later.
-pub(super) enum OwnedValue {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text(String),
-    Blob(Vec<u8>),
-}
-
-impl OwnedValue {
-    pub(super) fn value(&self) -> SqlValue<'_> {
-        match self {
-            Self::Null => SqlValue::Null,
-            Self::Integer(number) => SqlValue::Integer(*number),
-            Self::Real(number) => SqlValue::Real(*number),
-            Self::Text(text) => SqlValue::Text(text),
-            Self::Blob(bytes) => SqlValue::Blob(bytes),
-        }
-    }
-}
-
-impl From<SqlValue<'_>> for OwnedValue {
-    fn from(value: SqlValue<'_>) -> Self {
-        match value {
-            SqlValue::Null => Self::Null,
-            SqlValue::Integer(number) => Self::Integer(number),
-            SqlValue::Real(number) => Self::Real(number),
-            SqlValue::Text(text) => Self::Text(text.to_owned()),
-            SqlValue::Blob(bytes) => Self::Blob(bytes.to_owned()),
-        }
-    }
-}
-
 impl ToSql for SqlValue<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
         match *self {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use yarrow::store::OwnedSqlValue;
 
-use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Response, Server, Setup, Stored, send_concurrently};
+use crate::support::{Caller, FakeModel, ModelBehaviour, Request, Response, Server, Setup, send_concurrently};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
@@ -468,14 +469,14 @@ fn all_values(server: &Server, except: &str) -> Vec<(String, String)> {
     values
 }
 
-fn text(value: &Stored) -> String {
+fn text(value: &OwnedSqlValue) -> String {
     match value {
-        Stored::Null => String::new(),
-        Stored::Integer(number) => number.to_string(),
-        Stored::Real(number) => number.to_string(),
-        Stored::Text(text) => text.clone(),
+        OwnedSqlValue::Null => String::new(),
+        OwnedSqlValue::Integer(number) => number.to_string(),
+        OwnedSqlValue::Real(number) => number.to_string(),
+        OwnedSqlValue::Text(text) => text.clone(),
         // A stored response is text in a blob. Dots avoid accidental numbers in hashes.
-        Stored::Blob(bytes) => {
+        OwnedSqlValue::Blob(bytes) => {
             let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{} {}", digits.join("."), String::from_utf8_lossy(bytes))
         }
@@ -587,7 +588,7 @@ fn a_snapshot_shares_no_value_with_remaining_rows() {
     let mut compared = 0;
     for (index, name) in names.iter().enumerate().filter(|(_, name)| !kinds.contains(&name.as_str())) {
         let value = &rows[0][index];
-        if let Stored::Integer(number) = value {
+        if let OwnedSqlValue::Integer(number) = value {
             assert!((0..100).contains(number), "{name} is {number}, which identifies the session");
             continue;
         }

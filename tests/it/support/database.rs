@@ -5,7 +5,7 @@
 
 use std::{path::Path, time::Duration};
 
-use yarrow::store::{SqlColumn, SqlParameters, SqlValue};
+use yarrow::store::{OwnedSqlValue, SqlColumn, SqlParameters, SqlValue};
 
 use super::server::postgresql;
 
@@ -18,22 +18,12 @@ enum Engine {
 }
 
 /// A row of a result.
-pub struct Row(Vec<Stored>);
+pub struct Row(Vec<OwnedSqlValue>);
 
 /// A statement that was prepared for several runs.
 pub struct Prepared<'database> {
     database: &'database Database,
     sql: String,
-}
-
-/// A value of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stored {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text(String),
-    Blob(Vec<u8>),
 }
 
 pub type Failure = String;
@@ -59,7 +49,7 @@ impl Database {
     }
 
     fn rows(&self, sql: &str, parameters: &impl SqlParameters) -> Result<(Vec<Row>, usize), Failure> {
-        let values: Vec<_> = parameters.values().as_ref().iter().map(|value| Stored::from(*value)).collect();
+        let values: Vec<_> = parameters.values().as_ref().iter().map(|value| OwnedSqlValue::from(*value)).collect();
         match &self.0 {
             Engine::File(connection) => rows_of_file(connection, sql, &values).map_err(|error| error.to_string()),
             Engine::Server(client) => {
@@ -102,7 +92,7 @@ impl Database {
     }
 
     /// Returns the values of all rows of a table.
-    pub fn contents(&self, table: &str) -> Vec<Vec<Stored>> {
+    pub fn contents(&self, table: &str) -> Vec<Vec<OwnedSqlValue>> {
         let (rows, _) = self.rows(&format!("select * from {table}"), &()).unwrap();
         rows.into_iter().map(|row| row.0).collect()
     }
@@ -186,55 +176,31 @@ impl Index for i32 {
     }
 }
 
-impl From<SqlValue<'_>> for Stored {
-    fn from(value: SqlValue<'_>) -> Self {
-        match value {
-            SqlValue::Null => Self::Null,
-            SqlValue::Integer(number) => Self::Integer(number),
-            SqlValue::Real(number) => Self::Real(number),
-            SqlValue::Text(text) => Self::Text(text.into()),
-            SqlValue::Blob(bytes) => Self::Blob(bytes.into()),
-        }
-    }
-}
-
-impl Stored {
-    fn borrowed(&self) -> SqlValue<'_> {
-        match self {
-            Self::Null => SqlValue::Null,
-            Self::Integer(number) => SqlValue::Integer(*number),
-            Self::Real(number) => SqlValue::Real(*number),
-            Self::Text(text) => SqlValue::Text(text),
-            Self::Blob(bytes) => SqlValue::Blob(bytes),
-        }
-    }
-}
-
 fn rows_of_file(
     connection: &rusqlite::Connection,
     sql: &str,
-    values: &[Stored],
+    values: &[OwnedSqlValue],
 ) -> rusqlite::Result<(Vec<Row>, usize)> {
     use rusqlite::types::{Value, ValueRef};
     let mut statement = connection.prepare(sql)?;
     let columns = statement.column_count();
     let values = values.iter().map(|value| match value.clone() {
-        Stored::Null => Value::Null,
-        Stored::Integer(number) => Value::Integer(number),
-        Stored::Real(number) => Value::Real(number),
-        Stored::Text(text) => Value::Text(text),
-        Stored::Blob(bytes) => Value::Blob(bytes),
+        OwnedSqlValue::Null => Value::Null,
+        OwnedSqlValue::Integer(number) => Value::Integer(number),
+        OwnedSqlValue::Real(number) => Value::Real(number),
+        OwnedSqlValue::Text(text) => Value::Text(text),
+        OwnedSqlValue::Blob(bytes) => Value::Blob(bytes),
     });
     let (before, mut found) = (connection.total_changes(), Vec::new());
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
     while let Some(row) = rows.next()? {
         let value = |column| {
             Ok(match row.get_ref(column)? {
-                ValueRef::Null => Stored::Null,
-                ValueRef::Integer(number) => Stored::Integer(number),
-                ValueRef::Real(number) => Stored::Real(number),
-                ValueRef::Text(text) => Stored::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Blob(bytes) => Stored::Blob(bytes.into()),
+                ValueRef::Null => OwnedSqlValue::Null,
+                ValueRef::Integer(number) => OwnedSqlValue::Integer(number),
+                ValueRef::Real(number) => OwnedSqlValue::Real(number),
+                ValueRef::Text(text) => OwnedSqlValue::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Blob(bytes) => OwnedSqlValue::Blob(bytes.into()),
             })
         };
         found.push(Row((0..columns).map(value).collect::<rusqlite::Result<_>>()?));
@@ -310,7 +276,7 @@ pub fn drop_trigger(name: &str, table: &str) -> String {
 fn rows_of_server(
     client: &mut postgres::Client,
     sql: &str,
-    values: &[Stored],
+    values: &[OwnedSqlValue],
 ) -> Result<(Vec<Row>, usize), postgres::Error> {
     use postgres::fallible_iterator::FallibleIterator as _;
     let statement = client.prepare(&for_server(sql))?;
@@ -320,14 +286,16 @@ fn rows_of_server(
         .iter()
         .zip(statement.params())
         .map(|(value, kind)| match value {
-            Stored::Text(digits) if *kind == postgres::types::Type::INT8 => Stored::Integer(digits.parse().unwrap()),
+            OwnedSqlValue::Text(digits) if *kind == postgres::types::Type::INT8 => {
+                OwnedSqlValue::Integer(digits.parse().unwrap())
+            }
             value => value.clone(),
         })
         .collect();
-    let mut rows = client.query_raw(&statement, converted.iter().map(Stored::borrowed))?;
+    let mut rows = client.query_raw(&statement, converted.iter().map(OwnedSqlValue::borrowed))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Row((0..columns).map(|column| Stored::from(row.get::<_, SqlValue<'_>>(column))).collect()));
+        found.push(Row((0..columns).map(|column| OwnedSqlValue::from(row.get::<_, SqlValue<'_>>(column))).collect()));
     }
     let changed = rows.rows_affected().unwrap_or(0);
     Ok((found, usize::try_from(changed).unwrap()))

@@ -13,11 +13,11 @@ use std::{
 };
 
 use tempfile::TempDir;
-use yarrow::store::SqlColumn;
+use yarrow::store::{OwnedSqlValue, SqlColumn};
 
 use super::{
     client::{Caller, Request, Response},
-    database::{Database, Stored},
+    database::Database,
     operator::install,
     polling::{eventually, eventually_some},
     raw,
@@ -402,8 +402,8 @@ impl Server {
         let database = self.database();
         let mut values = database.tables().into_iter().flat_map(|table| database.contents(&table)).flatten();
         values.any(|value| match value {
-            Stored::Text(stored) => stored.contains(text),
-            Stored::Blob(bytes) => bytes.windows(text.len()).any(|window| window == text.as_bytes()),
+            OwnedSqlValue::Text(stored) => stored.contains(text),
+            OwnedSqlValue::Blob(bytes) => bytes.windows(text.len()).any(|window| window == text.as_bytes()),
             _ => false,
         })
     }
