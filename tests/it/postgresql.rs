@@ -134,6 +134,34 @@ fn a_purge_of_everything_signs_users_out_on_all_copies() {
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn writes_use_indexes_although_the_tables_were_empty_when_they_were_planned() {
+    let database = SharedDatabase::create();
+    let server = database.setup().with("COINS_INITIAL", 1000).start();
+    let user = server.sign_in(PHONE);
+    let consume = |number: usize| {
+        on(&server, "POST", "/coin/consume", &user.token).header("Idempotency-Key", &format!("use-{number}"))
+    };
+    // The server knows that a page has all rows, and chooses to read it.
+    database.client(&database.name).batch_execute("vacuum analyze").unwrap();
+    for number in 0..50 {
+        consume(number).send().expect(200);
+    }
+    // A connection reports its statistics with the first transaction after a second.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    consume(50).send().expect(200);
+    for table in ["balances", "idempotency_keys", "users"] {
+        let count = |kind: &str| {
+            let sql = format!("select {kind}_scan from pg_stat_user_tables where relname = '{table}'");
+            database.count(&sql)
+        };
+        eventually("the statistics arrive", || count("seq") + count("idx") >= 50);
+        let (of_table, of_index) = (count("seq"), count("idx"));
+        assert!(of_table < of_index, "{table}: {of_table} scans of the table, {of_index} of an index");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn a_statement_that_fails_late_fails_its_commit_and_nothing_else() {
     let database = SharedDatabase::create();
     let server = database.setup().with("COINS_INITIAL", 1000).start();

@@ -39,6 +39,10 @@ const LOCK: &str = "with mark as (insert into store_copies (copy, batch, seen_at
     excluded.batch, seen_at = excluded.seen_at) update store_state set commits = commits + 1 where id = 0 \
     returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 
+/// Plans are made once, often while a table is nearly empty and a scan is the cheapest. Tables grow faster than the server
+/// notices. Where no index serves, it scans in spite of this, and would compile the plan because of its nominal cost.
+const LOOKUPS_BY_INDEX: &str = "set enable_seqscan = off; set jit = off";
+
 pub(super) struct Committer {
     pub(super) connector: Arc<Connector>,
     pub(super) queue: Queue,
@@ -109,6 +113,7 @@ impl Committer {
             }
         }
         let session = self.connector.open()?;
+        session.run(LOOKUPS_BY_INDEX)?;
         let now = self.lock(&session, batch)?;
         Ok((session, now))
     }
