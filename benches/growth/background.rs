@@ -121,5 +121,8 @@ fn in_batches(what: &str, delete: impl Fn() -> Done<usize>) -> Result<(), Failur
 fn command(size: &Size, arguments: &[&str]) -> Command {
     let mut command = Command::new(yarrow_program());
     command.args(arguments).arg("--data-dir").arg(&size.directory);
+    if let Some(url) = &size.database {
+        command.arg("--database").arg(url);
+    }
     command
 }

@@ -3,7 +3,8 @@
 //! Fills a directory and starts a server for each size, and measures every endpoint on all of them in turn, in rounds
 //! of alternating order. Then verifies, sweeps and backs up the largest. Ten million rows take 6 GB of disk, and twice
 //! that during the backup. The page cache must hold the data that is read, because the figures are for warm caches; use
-//! `--directory` on a tmpfs where it does not.
+//! `--directory` on a tmpfs where it does not. With `--postgresql` the endpoints are measured on copies of the directories
+//! on a server.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
@@ -30,6 +31,7 @@ use crate::{
         client::{self, Plan},
         in_turn,
         measurement::{Measurement, Spread},
+        postgresql::PostgresServer,
         process::{Machine, Server},
     },
 };
@@ -54,6 +56,10 @@ pub struct Options {
     /// Directory for the data, kept for another run. Without it the data are deleted.
     #[arg(long)]
     directory: Option<PathBuf>,
+    /// Measure the service on a PostgreSQL server, such as `host=/run/postgresql user=yarrow`, instead of files. The user
+    /// must be allowed to create databases.
+    #[arg(long)]
+    postgresql: Option<String>,
     /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
@@ -81,10 +87,15 @@ fn measure(options: &Options) -> Result<(), Failure> {
     let directory = options.directory.as_deref().unwrap_or(temporary.path());
     let mut sizes = Vec::new();
     for rows in &options.rows {
-        sizes.push(Size::make(directory, *rows)?);
+        let size = Size::make(directory, *rows)?;
+        sizes.push(match &options.postgresql {
+            Some(address) => size.moved_to(&PostgresServer::new(address))?,
+            None => size,
+        });
     }
     // Before a server runs, which would sweep at a time of its own.
-    if let Some(largest) = sizes.last() {
+    let largest_file = sizes.last().filter(|_| options.postgresql.is_none());
+    if let Some(largest) = largest_file {
         background::sweep(largest)?;
     }
     let cases = endpoints::all();
@@ -99,7 +110,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
     for size in &sizes {
         background::verify_ledger(size)?;
     }
-    if let Some(largest) = sizes.last() {
+    if let Some(largest) = largest_file {
         background::back_up(largest, &machine)?;
     }
     table.print_missed();
@@ -109,6 +120,8 @@ fn measure(options: &Options) -> Result<(), Failure> {
 pub struct Size {
     pub directory: PathBuf,
     pub filled: Filled,
+    /// The URL of the database, if it is not a file of the directory.
+    pub database: Option<String>,
 }
 
 impl Size {
@@ -123,7 +136,37 @@ impl Size {
             filled.users,
             begun.elapsed().as_secs_f64()
         );
-        Ok(Self { directory, filled })
+        Ok(Self { directory, filled, database: None })
+    }
+
+    /// Copies the rows to a server. The directory stays, for another run.
+    fn moved_to(self, server: &PostgresServer) -> Result<Self, Failure> {
+        let begun = Instant::now();
+        let (name, directory) = (format!("yarrow_growth_{}", self.filled.rows), self.directory.with_extension("moved"));
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)?;
+        }
+        std::fs::create_dir(&directory)?;
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                std::fs::copy(entry.path(), directory.join(entry.file_name()))?;
+            }
+        }
+        server.fill(&name, &directory)?;
+        server.settle(&name)?;
+        std::fs::remove_file(directory.join(yarrow::store::files::DATABASE))?;
+        println!("on PostgreSQL {} MiB, copied in {:.0} s", server.size(&name)? >> 20, begun.elapsed().as_secs_f64());
+        Ok(Self { directory, database: Some(server.url(&name)?), ..self })
+    }
+
+    fn start(&self, machine: &Machine) -> Result<Server, Failure> {
+        match &self.database {
+            Some(url) => {
+                Server::start(&self.directory, &machine.with_server_anywhere(), &[("YARROW_DATABASE_URL", url)])
+            }
+            None => Server::start(&self.directory, machine, &[]),
+        }
     }
 
     pub fn name(&self) -> String {
@@ -141,8 +184,7 @@ fn measure_endpoints(
     options: &Options,
     machine: &Machine,
 ) -> Result<Measured, Failure> {
-    let servers =
-        sizes.iter().map(|size| Server::start(&size.directory, machine, &[])).collect::<Result<Vec<_>, _>>()?;
+    let servers = sizes.iter().map(|size| size.start(machine)).collect::<Result<Vec<_>, _>>()?;
     let numbers: Vec<_> = (0..sizes.len()).collect();
     let mut measured = vec![vec![Vec::new(); sizes.len()]; cases.len()];
     for round in 0..options.rounds {
@@ -155,7 +197,7 @@ fn measure_endpoints(
                     connections: CONNECTIONS,
                     warm_up,
                     measured: Duration::from_secs_f64(options.seconds),
-                    sleeps: false,
+                    sleeps: options.postgresql.is_some(),
                 };
                 let requests = case.requests(&sizes[*number].filled);
                 let (result, _) = client::load(&servers[*number], requests, &plan)

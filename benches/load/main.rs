@@ -35,7 +35,7 @@ use clap::Parser;
 use crate::{
     options::{Options, Role},
     peers::Peers,
-    postgresql::PostgresServer,
+    postgresql::SeededServer,
     report::{Contestant, Report, Round},
     seed::Seed,
     support::{
@@ -94,7 +94,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
     println!("seeding {} users", seed::USERS);
     let seed = Seed::make(&temporary.path().join("seed"))?;
     let peers = Peers::prepare(options.peers.as_deref(), temporary.path())?;
-    let fill = |address: &String| PostgresServer::prepare(address, &seed, temporary.path());
+    let fill = |address: &String| SeededServer::prepare(address, &seed, temporary.path());
     let postgresql = options.postgresql.as_ref().map(fill).transpose()?;
     let (postgresql, directory) = (postgresql.as_ref(), temporary.path());
     let bench = Bench { options, machine: &machine, seed: &seed, peers: &peers, postgresql, directory };
@@ -130,7 +130,7 @@ struct Bench<'run> {
     machine: &'run Machine,
     seed: &'run Seed,
     peers: &'run Peers,
-    postgresql: Option<&'run PostgresServer>,
+    postgresql: Option<&'run SeededServer>,
     directory: &'run Path,
 }
 

@@ -5,6 +5,7 @@
 pub mod chart;
 pub mod client;
 pub mod measurement;
+pub mod postgresql;
 pub mod process;
 pub mod requests;
 
