@@ -1,4 +1,4 @@
-//! Yarrow: the backend of an I Ching app in one binary over SQLite.
+//! Yarrow: the backend of an I Ching app in one binary over SQLite or PostgreSQL.
 //!
 //! The modules in reading order; each uses only those above it.
 //!
