@@ -12,6 +12,8 @@ const DOMAINS: &[&str] = &[
     "tv", "co", "link", "live", "fun", "icu", "wang", "ltd", "pro", "store", "ru", "hk", "tw", "ink", "la", "pw",
     "work", "win",
 ];
+/// Those of which the label is hardly a word by itself. Others need a point without spaces: iPhone · Pro.
+const CLEAR_DOMAINS: &[&str] = &["com", "cn", "net", "org", "top", "xyz", "cc", "vip"];
 /// Names with a point that are no domains.
 const PRODUCTS: &[&str] = &["asp.net", "vb.net", "ado.net", "ml.net", "socket.io", "about.me", "draw.io"];
 /// Maximum length of a label and of the name in a mail address, and maximum labels of a domain, which bound the work.
@@ -72,7 +74,8 @@ fn domain_end(atoms: &[Atom], start: usize) -> Option<(usize, bool)> {
         let Some(next) = label_end(atoms, end + length) else { break };
         let label: String = atoms[end + length..next].iter().map(|atom| atom.plain).collect();
         labels += 1;
-        let is_known = DOMAINS.contains(&label.as_str());
+        let is_loose = matches!(atoms[end].plain, ' ' | '·');
+        let is_known = if is_loose { CLEAR_DOMAINS } else { DOMAINS }.contains(&label.as_str());
         let is_web = labels > 2 && spells(atoms, start, "www");
         end = next;
         if is_known || is_web {
@@ -88,14 +91,23 @@ fn domain_end(atoms: &[Atom], start: usize) -> Option<(usize, bool)> {
 
 /// Returns the length of a point of a domain, also spelled: 点, dot, (dot).
 fn point(atoms: &[Atom], index: usize) -> Option<usize> {
-    let spellings = [".", "。", "点", "[.]", "(.)", "(dot)", "[dot]", " dot ", "●", "•"];
-    spellings.iter().find(|text| spells(atoms, index, text)).map(|text| text.chars().count())
+    joint(atoms, index, &[".", "。", "点", "[.]", "(.)", "(dot)", "[dot]", "●", "•", "·"], "dot")
 }
 
 /// Returns the length of an at sign, also spelled.
 fn at_sign(atoms: &[Atom], index: usize) -> Option<usize> {
-    let spellings = ["@", "(at)", "[at]", "艾特", "#", " at "];
-    spellings.iter().find(|text| spells(atoms, index, text)).map(|text| text.chars().count())
+    joint(atoms, index, &["@", "(at)", "[at]", "艾特", "#"], "at")
+}
+
+/// Returns the length of the first of these spellings that begins here, with a space on both sides or none. A word has to
+/// stand apart.
+fn joint(atoms: &[Atom], index: usize, spellings: &[&str], word: &str) -> Option<usize> {
+    let length_at = |index: usize, text: &str| spells(atoms, index, text).then(|| text.chars().count());
+    if !spells(atoms, index, " ") {
+        return spellings.iter().find_map(|text| length_at(index, text));
+    }
+    let length = spellings.iter().chain([&word]).find_map(|text| length_at(index + 1, text))?;
+    spells(atoms, index + 1 + length, " ").then_some(length + 2)
 }
 
 fn label_end(atoms: &[Atom], start: usize) -> Option<usize> {
@@ -115,8 +127,8 @@ fn url_end(atoms: &[Atom], start: usize) -> usize {
 
 /// Returns the account name that begins here after a cue: `微信号 abc_123`, `电报 @abc`.
 fn account_at(atoms: &[Atom], start: usize) -> Option<Contact> {
-    let is_start = atoms[start].plain.is_ascii_alphabetic()
-        && start.checked_sub(1).is_none_or(|index| !is_name(&atoms[index]) || atoms[index].plain == '_');
+    let is_start =
+        atoms[start].plain.is_ascii_alphabetic() && start.checked_sub(1).is_none_or(|index| !atoms[index].is_word());
     if !is_start {
         return None;
     }

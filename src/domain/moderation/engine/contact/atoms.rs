@@ -58,6 +58,8 @@ pub(super) fn read(text: &str) -> Vec<Atom> {
         let end = start + written.len_utf8();
         let mut push = |plain: char| atoms.push(Atom { plain, written, index, start, end });
         match folding().fold(written) {
+            // A stroke between other characters is a separator.
+            Fold::Letter('丶') => push('·'),
             Fold::Letter(letter) => push(letter),
             Fold::Letters(letters) => letters.iter().for_each(|&letter| push(letter)),
             Fold::Separator | Fold::Stop => push(std::iter::once(written).nfkc().next().unwrap_or(written)),

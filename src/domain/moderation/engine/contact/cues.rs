@@ -8,6 +8,11 @@ use super::{
 /// Cues, the longest first among those with a common beginning. Cues of one letter must stand apart.
 const CUES: &[(&str, ContactKind)] = &[
     ("微信", ContactKind::Wechat),
+    ("微信id", ContactKind::Wechat),
+    ("wechatid", ContactKind::Wechat),
+    ("微心", ContactKind::Wechat),
+    ("维心", ContactKind::Wechat),
+    ("薇心", ContactKind::Wechat),
     ("威信", ContactKind::Wechat),
     ("薇信", ContactKind::Wechat),
     ("维信", ContactKind::Wechat),
@@ -18,8 +23,12 @@ const CUES: &[(&str, ContactKind)] = &[
     ("v信", ContactKind::Wechat),
     ("w信", ContactKind::Wechat),
     ("微❤", ContactKind::Wechat),
+    ("威❤", ContactKind::Wechat),
+    ("卫❤", ContactKind::Wechat),
+    ("维❤", ContactKind::Wechat),
     ("卫星", ContactKind::Wechat),
     ("绿泡泡", ContactKind::Wechat),
+    ("绿色软件", ContactKind::Wechat),
     ("vx", ContactKind::Wechat),
     ("wx", ContactKind::Wechat),
     ("加微", ContactKind::Wechat),
@@ -31,6 +40,8 @@ const CUES: &[(&str, ContactKind)] = &[
     ("蔻蔻", ContactKind::Qq),
     ("秋秋", ContactKind::Qq),
     ("球球", ContactKind::Qq),
+    ("求求", ContactKind::Qq),
+    ("丘丘", ContactKind::Qq),
     ("企鹅", ContactKind::Qq),
     ("加扣", ContactKind::Qq),
     ("加抠", ContactKind::Qq),
@@ -66,7 +77,9 @@ const CUES: &[(&str, ContactKind)] = &[
 /// Cues that may follow a number.
 const AFTER: &[&str] = &["找我", "加我", "联系", "私聊", "私我", "加微", "加群", "微信", "q我", "电话", "同号", "微同"];
 /// Characters between a cue and its number.
-const BETWEEN: &str = "号码群是为的我加扣:：·.,，、。-_/\\|=>→+~～!！@*#()（）[]【】<>《》\"'“”’… ";
+const BETWEEN: &str = "号码群裙搜索是为的我加扣:：·.,，、。-_/\\|=>→+~～!！@*#()（）[]【】<>《》\"'“”’… ";
+/// Maximum number of symbols between two characters of a cue.
+const WIDEST_GAP: usize = 2;
 /// Maximum number of characters between a cue and its number.
 const REACH: usize = 6;
 
@@ -96,11 +109,20 @@ pub(super) fn follows(atoms: &[Atom], end: usize) -> bool {
 }
 
 fn ending_at(atoms: &[Atom], end: usize) -> Option<ContactKind> {
-    let found = CUES.iter().find(|(cue, _)| {
-        let length = cue.chars().count();
-        end.checked_sub(length).is_some_and(|start| spells(atoms, start, cue) && stands_apart(atoms, start, cue))
-    });
-    found.map(|(_, kind)| *kind)
+    let is_cue = |cue: &str| start_of(atoms, end, cue).is_some_and(|start| stands_apart(atoms, start, cue));
+    CUES.iter().find(|(cue, _)| is_cue(cue)).map(|(_, kind)| *kind)
+}
+
+/// Returns the start of a cue that ends here. Symbols may separate its characters: 微.信, Q Q.
+fn start_of(atoms: &[Atom], end: usize, cue: &str) -> Option<usize> {
+    let mut start = end;
+    for (index, letter) in cue.chars().rev().enumerate() {
+        let is_symbol = |atom: &&Atom| !atom.plain.is_alphanumeric() && atom.plain != letter;
+        let gap =
+            if index == 0 { 0 } else { atoms[..start].iter().rev().take(WIDEST_GAP).take_while(is_symbol).count() };
+        start = (start - gap).checked_sub(1).filter(|&index| atoms[index].plain == letter)?;
+    }
+    Some(start)
 }
 
 /// Returns true if a Latin cue does not continue another word.

@@ -1,10 +1,62 @@
 //! Numbers that are no contacts: dates, times, ranges, decimals, amounts, versions, line titles, counting, sayings.
 
-use super::{atoms::Atom, numbers::Group};
+use super::{
+    atoms::{Atom, spells},
+    cues,
+    numbers::Group,
+};
 
-/// Numbers used for their pronunciation ("I love you for ever").
-const SAYINGS: &[&[u8]] =
-    &[&[5, 2, 0, 1, 3, 1, 4], &[1, 3, 1, 4, 5, 2, 0], &[5, 2, 1, 1, 3, 1, 4], &[2, 0, 1, 3, 1, 4]];
+/// Numbers used for their pronunciation ("I love you for ever"), of which sayings consist.
+const SAYINGS: &[&[u8]] = &[
+    &[5, 2, 0],
+    &[5, 2, 1],
+    &[5, 3, 0],
+    &[2, 0, 1, 3, 1, 4],
+    &[1, 3, 1, 4],
+    &[3, 3, 4, 4],
+    &[7, 7, 5, 8],
+    &[9, 4, 2, 0],
+];
+/// Words before a number that is no account: of papers and goods, and of numbers from which a hexagram is cast.
+const LABELS: &[&str] = &[
+    "编号",
+    "序号",
+    "单号",
+    "订单",
+    "订单号",
+    "学号",
+    "工号",
+    "票号",
+    "股票",
+    "代码",
+    "基金",
+    "邮编",
+    "邮政编码",
+    "no",
+    "isbn",
+    "报数",
+    "起卦",
+    "占卦",
+    "摇卦",
+    "数字",
+    "随机数",
+    "卦数",
+    "尾号",
+    "人口",
+    "销量",
+    "阅读",
+    "播放",
+    "排名",
+    "粉丝",
+];
+/// Maximum characters between a label and its number.
+const WIDEST_LABEL_GAP: usize = 3;
+/// Maximum numbers that are looked at together, which bounds the work.
+const MAX_SEQUENCE: usize = 16;
+/// Minimum length of a progression that has numbers of one digit.
+const MIN_PROGRESSION: usize = 5;
+/// Minimum digits of a number that repeats its first ones.
+const SHORTEST_PERIODIC: usize = 6;
 /// Units after a number.
 const UNITS: &str = "元块万亿千百个人位名次字年月日号天时点分秒岁米斤克公里层楼页章集期届条件张本份只台套款种件%‰℃°";
 
@@ -13,10 +65,34 @@ const DATE_SIGNS: &str = "-./—–、~·|_→";
 
 /// Returns the number of groups at the start of the chain that form an innocent number; 0 if there is none.
 pub(super) fn length(chain: &[Group], atoms: &[Atom]) -> usize {
-    let rules: [fn(&[Group]) -> usize; 11] =
-        [compact_date, clock, score, date, years, standard, thousands, version, decimal, dimensions, hexagrams];
-    let titles = line_titles(chain, atoms);
-    rules.iter().map(|rule| rule(chain)).chain([titles]).max().unwrap_or(0)
+    let rules: [fn(&[Group]) -> usize; 13] = [
+        compact_date,
+        clock,
+        score,
+        date,
+        years,
+        standard,
+        thousands,
+        decimal,
+        dimensions,
+        hexagrams,
+        equation,
+        range,
+        measures,
+    ];
+    let with_atoms = [
+        line_titles(chain, atoms),
+        national_standard(chain, atoms),
+        version(chain, atoms),
+        unannounced_progression(chain, atoms),
+    ];
+    rules.iter().map(|rule| rule(chain)).chain(with_atoms).max().unwrap_or(0)
+}
+
+/// Returns true if the groups begin with a complete date or are a decimal, so that their digits are no phone number.
+pub(super) fn is_date_or_decimal(chain: &[Group]) -> bool {
+    let is_date = || is_year(&chain[0]) && chain.get(1).is_some_and(|next| !next.gap.trim().is_empty());
+    is_date() && date(chain) > 2 || chain[0].digits.len() == 1 && chain.len() == 2 && decimal(chain) == 2
 }
 
 /// Returns true for digits that are chosen for their pattern: repeated, counted up or down, round, or a saying.
@@ -33,9 +109,31 @@ pub(super) fn is_pattern(digits: &[u8]) -> bool {
         || zeros >= 5
         || steps(1)
         || steps(-1)
+        || has_regular_steps(digits)
+        || is_periodic(digits)
         || is_doubled(digits)
+        || is_binary(digits)
         || is_square(digits)
         || is_saying(digits)
+}
+
+/// Returns true for 13579 24680 and 111222333: parts of three digits or more, each with one step between its digits.
+fn has_regular_steps(digits: &[u8]) -> bool {
+    let step = |index: usize| (digits[index + 1] + 10 - digits[index]) % 10;
+    let mut start = 0;
+    while start + 2 < digits.len() {
+        let end = (start + 1..digits.len() - 1).find(|&index| step(index) != step(start)).unwrap_or(digits.len() - 1);
+        if end < start + 2 || matches!(step(start), 3..=7) {
+            return false;
+        }
+        start = end + 1;
+    }
+    start == digits.len()
+}
+
+/// Returns true for 12121212 and 123123123.
+fn is_periodic(digits: &[u8]) -> bool {
+    digits.len() >= SHORTEST_PERIODIC && (1..=3).any(|period| digits[period..] == digits[..digits.len() - period])
 }
 
 /// Returns true for 492357816: all digits from 1 to 9, as in the Luoshu.
@@ -65,14 +163,29 @@ pub(super) fn are_rows(groups: &[Group]) -> bool {
 }
 
 pub(super) fn is_saying(digits: &[u8]) -> bool {
-    SAYINGS.contains(&digits)
+    digits.is_empty() || SAYINGS.iter().any(|saying| digits.strip_prefix(*saying).is_some_and(is_saying))
 }
 
-/// Returns true for 1122334455.
+/// Returns true if a word before the number says that it is no account.
+pub(super) fn is_labelled(atoms: &[Atom], first: usize) -> bool {
+    let is_between = |atom: &&Atom| !atom.plain.is_alphanumeric() || "是为了号".contains(atom.plain);
+    let gap = atoms[..first].iter().rev().take(WIDEST_LABEL_GAP).take_while(is_between).count();
+    // A label may end with a character that can also stand between it and the number.
+    (first - gap..=first).any(|end| {
+        LABELS
+            .iter()
+            .any(|label| end.checked_sub(label.chars().count()).is_some_and(|start| spells(atoms, start, label)))
+    })
+}
+
+/// Returns true for 77889966.
 fn is_doubled(digits: &[u8]) -> bool {
-    digits.len().is_multiple_of(2)
-        && digits.chunks(2).all(|pair| pair[0] == pair[1])
-        && digits.chunks(2).collect::<Vec<_>>().windows(2).all(|pairs| pairs[0][0] + 1 == pairs[1][0])
+    digits.len().is_multiple_of(2) && digits.chunks(2).all(|pair| pair[0] == pair[1])
+}
+
+/// Returns true for 010101 101010: the lines of hexagrams, broken and whole.
+fn is_binary(digits: &[u8]) -> bool {
+    digits.iter().all(|&digit| digit <= 1)
 }
 
 /// Returns true if a unit follows the number, which ends with the atom `last`.
@@ -184,6 +297,83 @@ fn standard(chain: &[Group]) -> usize {
     }
 }
 
+/// GB 18030-2022.
+fn national_standard(chain: &[Group], atoms: &[Atom]) -> usize {
+    match chain {
+        [number, year, ..] if number.digits.len() <= 5 && year.gap == "-" && is_year(year) => {
+            let before = atoms[..number.first].iter().rev().find(|atom| atom.plain != ' ');
+            if before.is_some_and(|atom| atom.plain.is_ascii_alphabetic()) { 2 } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// 3+3+2=8 and 2^10=1024.
+fn equation(chain: &[Group]) -> usize {
+    let chain = &chain[..chain.len().min(MAX_SEQUENCE)];
+    let is_sign = |group: &&Group| {
+        let gap = group.gap.trim();
+        !gap.is_empty() && gap.chars().all(|sign| "+-−×*/÷=≈^.".contains(sign))
+    };
+    let length = 1 + chain.iter().skip(1).take_while(is_sign).count();
+    if chain[1..length].iter().any(|group| group.gap.contains(['=', '≈', '^'])) { length } else { 0 }
+}
+
+/// 8000-12000 and 0830-1730: round amounts and times.
+fn range(chain: &[Group]) -> usize {
+    let is_round = |group: &Group| matches!(group.digits.len(), 3..=7) && group.digits.ends_with(&[0, 0]);
+    let is_time = |group: &Group| match group.digits[..] {
+        [a, b, c, d] => a * 10 + b <= 24 && c <= 5 && matches!(d, 0 | 5),
+        _ => false,
+    };
+    match chain {
+        [first, second, ..] if joins(&second.gap, "-~—–/至到") && !second.gap.trim().is_empty() => {
+            let is_range = is_round(first) && is_round(second) || is_time(first) && is_time(second);
+            if is_range { 2 } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// 178-65-26: height, weight and age.
+fn measures(chain: &[Group]) -> usize {
+    let is_within = |group: &Group, from: u32, to: u32| group.value().is_some_and(|value| (from..=to).contains(&value));
+    match chain {
+        [height, weight, age, ..]
+            if weight.gap.trim() == age.gap.trim()
+                && is_within(height, 140, 210)
+                && is_within(weight, 35, 120)
+                && is_within(age, 10, 99) =>
+        {
+            3
+        }
+        _ => 0,
+    }
+}
+
+/// A progression that no cue announces as an account number.
+fn unannounced_progression(chain: &[Group], atoms: &[Atom]) -> usize {
+    // Digits in the middle of a number are none.
+    let length = if chain[0].gap.is_empty() { progression(chain) } else { 0 };
+    if length > 0 && cues::before(atoms, chain[0].first).is_some() { 0 } else { length }
+}
+
+/// 10 20 30 40, 1024 2048 4096 and 1 1 2 3 5 8: numbers with one difference or ratio, or each the sum of the two before.
+fn progression(chain: &[Group]) -> usize {
+    let values: Vec<u32> = chain.iter().take(MAX_SEQUENCE).map_while(Group::value).collect();
+    let length = |follows: &dyn Fn(u32, u32, u32) -> bool| {
+        let later = values.windows(3).take_while(|three| follows(three[0], three[1], three[2])).count();
+        if later > 0 { later + 2 } else { 0 }
+    };
+    let is_even = |a: u32, b: u32, c: u32| b > a && b - a == c.saturating_sub(b);
+    let is_multiple = |a: u32, b: u32, c: u32| b > a && u64::from(b) * u64::from(b) == u64::from(a) * u64::from(c);
+    let is_sum = |a: u32, b: u32, c: u32| a > 0 && a + b == c;
+    let regular = length(&is_even).max(length(&is_multiple));
+    let is_short = |length: &usize| *length < MIN_PROGRESSION && values[..*length].iter().any(|&value| value < 10);
+    let sums = Some(length(&is_sum)).filter(|length| *length >= MIN_PROGRESSION);
+    Some(regular).filter(|length| !is_short(length)).max(sums).unwrap_or(0)
+}
+
 /// 1,000,000.50.
 fn thousands(chain: &[Group]) -> usize {
     let Some(first) = chain.first().filter(|first| first.digits.len() <= 3) else { return 0 };
@@ -194,8 +384,12 @@ fn thousands(chain: &[Group]) -> usize {
     1 + later + chain.get(1 + later).map_or(0, |cents| usize::from(cents.gap == "."))
 }
 
-/// 1.2.3 and 192.168.1.1.
-fn version(chain: &[Group]) -> usize {
+/// 1.2.3 and 192.168.1.1, but not 847.291.063 after a cue.
+fn version(chain: &[Group], atoms: &[Atom]) -> usize {
+    let is_triple = |group: &Group| group.digits.len() == 3;
+    if chain.iter().take(3).all(is_triple) && cues::before(atoms, chain[0].first).is_some() {
+        return 0;
+    }
     let later = chain.iter().skip(1).take(4).take_while(|group| group.gap == ".").count();
     let is_short = |group: &Group| group.digits.len() <= 3;
     if (2..=3).contains(&later) && chain[..=later].iter().all(is_short) { 1 + later } else { 0 }
@@ -204,7 +398,9 @@ fn version(chain: &[Group]) -> usize {
 /// 3.1415926, and a range of decimals.
 fn decimal(chain: &[Group]) -> usize {
     let is_point = |index: usize| chain.get(index).is_some_and(|group| group.gap == ".");
-    if !is_point(1) || is_point(2) {
+    // The end of 847.291.063 is no decimal.
+    let is_triple = |group: &Group| group.digits.len() == 3;
+    if !is_point(1) || is_point(2) || is_point(0) && chain.iter().take(2).all(is_triple) {
         return 0;
     }
     let is_range = chain.get(2).is_some_and(|next| joins(&next.gap, "-~—–")) && is_point(3) && !is_point(4);

@@ -93,7 +93,7 @@ fn chains(atoms: &[Atom]) -> Vec<Vec<Group>> {
 
 /// Returns the number of groups that make a phone number.
 fn phone_groups(chain: &[Group]) -> Option<usize> {
-    if innocent_numbers::is_arrangement(chain) {
+    if innocent_numbers::is_arrangement(chain) || innocent_numbers::is_date_or_decimal(chain) {
         return None;
     }
     let mut digits = Vec::new();
@@ -144,7 +144,8 @@ fn kind_of(groups: &[Group], atoms: &[Atom]) -> Option<ContactKind> {
         && (is_announced || is_disguised || is_alone(atoms, first, last))
         && (is_announced || !(innocent_numbers::are_rows(groups) || innocent_numbers::is_arrangement(groups)))
         && !innocent_numbers::is_pattern(&digits)
-        && !innocent_numbers::has_unit(atoms, last);
+        && !innocent_numbers::has_unit(atoms, last)
+        && !innocent_numbers::is_labelled(atoms, first);
     is_contact.then_some(ContactKind::Number)
 }
 
