@@ -1,6 +1,9 @@
 //! The vocabulary of this app and the texts of its classics. No word is found in them by sound, parts or fillers.
 
-use std::{ops::Range, sync::LazyLock};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::LazyLock,
+};
 
 use super::{
     candidate::{Candidate, FoldedText},
@@ -24,7 +27,11 @@ const TERMS: &str = "紫微斗数 紫微 六爻 八字 四柱 周易 易经 易�
     算卦 问卦 解卦 初九 初六 九二 六二 九三 六三 九四 六四 九五 六五 上九 上六 用九 用六 元亨利贞 无咎 吉凶 悔吝 \
     乾卦 坤卦 屯卦 蒙卦 需卦 讼卦 师卦 比卦 小畜 履卦 泰卦 否卦 同人 大有 谦卦 豫卦 随卦 蛊卦 临卦 观卦 噬嗑 贲卦 \
     剥卦 复卦 无妄 大畜 颐卦 大过 坎卦 离卦 咸卦 恒卦 遁卦 大壮 晋卦 明夷 家人 睽卦 蹇卦 解卦 损卦 益卦 夬卦 姤卦 \
-    萃卦 升卦 困卦 井卦 革卦 鼎卦 震卦 艮卦 渐卦 归妹 丰卦 旅卦 巽卦 兑卦 涣卦 节卦 中孚 小过 既济 未济";
+    萃卦 升卦 困卦 井卦 革卦 鼎卦 震卦 艮卦 渐卦 归妹 丰卦 旅卦 巽卦 兑卦 涣卦 节卦 中孚 小过 既济 未济 \
+    乾为天 坤为地 震为雷 巽为风 坎为水 离为火 艮为山 兑为泽 正官 七杀 正印 偏印 正财 偏财 食神 伤官 比肩 劫财 日主 忌神 \
+    喜神 天机 武曲 天同 廉贞 天府 太阴 贪狼 巨门 天相 天梁 破军 文昌 文曲 左辅 右弼 天魁 天钺 禄存 擎羊 陀罗 化禄 化权 \
+    化科 化忌 天乙贵人 孤辰 寡宿 红鸾 天喜 羊刃 休门 生门 伤门 杜门 景门 死门 惊门 开门 天蓬 天任 天冲 天辅 天英 天芮 \
+    天柱 天心 天禽";
 /// Number of letters in sequence that identify a quotation of the classics.
 const QUOTATION_LENGTH: usize = 4;
 
@@ -49,7 +56,7 @@ pub(super) fn app_vocabulary() -> &'static AppVocabulary {
 impl AppVocabulary {
     fn compiled() -> Self {
         let word = |text: &str| Word { text: text.to_owned(), kind: String::new(), by_sound: true, ..Word::default() };
-        let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>());
+        let terms = Lexicon::read(&TERMS.split_whitespace().map(word).collect::<Vec<_>>(), &[]);
         let mut quotations: FixedSet<[char; QUOTATION_LENGTH]> = FixedSet::default();
         for field in CLASSICS.iter().flat_map(|file| file.split(['\t', '\n'])) {
             let is_han = |letter: &char| *letter >= '\u{3400}';
@@ -68,12 +75,13 @@ impl AppVocabulary {
             let letters = &page.letters[part];
             let runs = self.matcher.runs(letters);
             let page = FoldedText { letters, runs: &runs, leet: false, sound: false, ..*page };
-            self.matcher.candidates(&runs, |last_run, term| {
+            let _ = self.matcher.candidates(&runs, |last_run, term| {
                 let candidate = Candidate { page: &page, pattern: self.terms.pattern(term), last_run };
                 let is_short = self.terms.text(term).chars().count() == 2;
                 let is_doubtful = is_short && candidate.pattern.way == Some(MatchWay::Sound);
                 let spans = if is_doubtful { &mut doubtful } else { &mut certain };
                 spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+                ControlFlow::Continue(())
             });
         }
         (SpanCover::new(certain), SpanCover::new(doubtful))

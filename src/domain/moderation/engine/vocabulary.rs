@@ -11,7 +11,7 @@ const ORDINARY: u8 = 20;
 /// class would call 赌博 and 毒品 ordinary, too.
 const EVERYDAY: &str = "你好 您好 怎么办 没关系 不客气 怀孕 算命 算卦 姻缘 缘分 运势 财运 桃花运 前任 出轨 分手 暗恋 恋爱 相亲 \
     备孕 生孩子 求子 考公 升职 搬家 装修 买房 租房 炒股 彩票 学业 住院 出行 起名 取名 择日 黄历 生辰 属相 星座 塔罗 占星 解梦 \
-    看相 手相 面相 求签 抽签 佛祖 卦师";
+    看相 手相 面相 求签 抽签 佛祖 卦师 短信 淘宝 支付宝 快递 外卖 恭喜";
 /// The lowest frequency class of the longer words that an advice names.
 const MIN_NAMED: u8 = 12;
 
