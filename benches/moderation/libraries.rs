@@ -12,7 +12,7 @@ use super::{Library, TEXTS, as_f64, corpus::Random, seconds};
 /// Above this many words the DFA takes gigabytes.
 const MOST_FOR_DFA: usize = 20_000;
 
-/// Texts that are slow when they are repeated.
+/// Texts that are slow when they are repeated or mixed.
 const SLOW_UNITS: &[&str] = &[
     "贝者博",
     "贝者",
@@ -166,8 +166,11 @@ impl<'corpus> Engines<'corpus> {
         let mut generated: Vec<(f64, String)> = (0..GENERATED)
             .map(|index| {
                 let letters: Vec<char> = DISGUISES.chars().collect();
-                let length = if index % 2 == 0 { 2 + random.below(6) } else { 10_000 };
-                let unit: String = (0..length).map(|_| *random.pick(&letters)).collect();
+                let unit: String = match index % 3 {
+                    0 => (0..2 + random.below(6)).map(|_| *random.pick(&letters)).collect(),
+                    1 => (0..10_000).map(|_| *random.pick(&letters)).collect(),
+                    _ => (0..5_000).map(|_| *random.pick(SLOW_UNITS)).collect(),
+                };
                 (milliseconds(&repeated(&unit, 32 << 10)), unit.chars().take(12).collect())
             })
             .collect();

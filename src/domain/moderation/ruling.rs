@@ -3,7 +3,7 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-    engine::{Match, MatchWay, Severity, mask},
+    engine::{MAX_MATCHES, Match, MatchWay, Severity, mask},
     match_actions::MatchActions,
     reviews::ReviewDraft,
     violations::Violation,
@@ -49,14 +49,21 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Returns the ruling for these matches of the word list.
+    /// Returns the ruling for these matches of the word list. A text full of words is refused whatever the rules say,
+    /// because it was not searched for all disguises.
     pub(super) fn from_matches(text: &str, matches: Vec<Match>, actions: MatchActions<'_>) -> Self {
         let mut known = HashSet::new();
         let found = matches.iter().map(|found| &found.word).filter(|word| known.insert(*word)).cloned().collect();
+        let is_full = matches.len() >= MAX_MATCHES;
         let strictest = matches.iter().map(|found| actions.of(found)).max();
+        let strictest = if is_full { Some(MatchAction::Block) } else { strictest };
         let weight = |found: &&Match| (actions.of(found), found.severity);
         // The last of equal maxima is the first match.
         let deciding = matches.iter().rev().max_by_key(weight);
+        let mut masked_text = mask(text, &matches);
+        if is_full {
+            masked_text = mask_from(&masked_text, matches.last().map_or(0, |found| found.end));
+        }
         let with = |action| matches.iter().filter(move |found| actions.of(found) == action);
         let allowed = strictest != Some(MatchAction::Block);
         let is_masked = strictest == Some(MatchAction::Mask);
@@ -68,7 +75,7 @@ impl Ruling {
             replacement: is_masked.then(|| replace(text, with(MatchAction::Mask))),
             violation_type: deciding.map(|found| found.kind.clone()).unwrap_or_default(),
             found,
-            masked_text: mask(text, &matches),
+            masked_text,
             matches,
         }
     }
@@ -105,7 +112,7 @@ impl Ruling {
     /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays complete.
     /// A rejection by an external moderator stays, because it does not locate all of its findings.
     pub(super) fn restricted_to(self, text: &str, part: &Range<usize>, actions: MatchActions<'_>) -> Self {
-        if self.matches.is_empty() || self.provider != LOCAL {
+        if self.matches.is_empty() || self.matches.len() >= MAX_MATCHES || self.provider != LOCAL {
             return self;
         }
         let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
@@ -177,6 +184,11 @@ impl Ruling {
             provider: self.provider.into(),
         }
     }
+}
+
+/// Masks the characters from one on.
+fn mask_from(text: &str, start: usize) -> String {
+    text.chars().enumerate().map(|(index, letter)| if index < start { letter } else { '*' }).collect()
 }
 
 /// Replaces the characters of matches. Unlike the mask of records, it is seen by others than the staff.
@@ -269,6 +281,37 @@ mod tests {
         let unexplained =
             Ruling::from_verdict("aliyun", "x", &ModerationResult { is_refused: true, findings: Vec::new() });
         assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
+    }
+
+    #[test]
+    fn a_text_full_of_words_is_refused() {
+        let rules = [crate::config::MatchRule {
+            violation_type: None,
+            way: None,
+            content_type: None,
+            severity: None,
+            action: MatchAction::Mask,
+        }];
+        let actions = MatchActions { rules: &rules, content_type: ContentType::Answer };
+        let text = "赌博".repeat(MAX_MATCHES + 1);
+        let ruling = |count: usize| {
+            let found = |index: usize| Match {
+                word: "赌博".into(),
+                kind: "gambling".into(),
+                severity: Severity::Medium,
+                tags: Vec::new(),
+                way: MatchWay::Exact,
+                start: index * 2,
+                end: index * 2 + 2,
+                text: "赌博".into(),
+            };
+            Ruling::from_matches(&text, (0..count).map(found).collect(), actions)
+        };
+        assert_eq!(ruling(MAX_MATCHES - 1).action(), "mask");
+        let full = ruling(MAX_MATCHES);
+        assert_eq!((full.action(), full.violation_type.as_str()), ("block", "gambling"));
+        assert_eq!(full.masked_text, "*".repeat(text.chars().count()));
+        assert_eq!(full.clone().restricted_to(&text, &(0..6), actions), full);
     }
 
     #[test]

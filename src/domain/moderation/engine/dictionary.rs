@@ -12,7 +12,8 @@ const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
     加微信 扫码 手机号 短信 截图 点赞 评论 私信 群主 群聊 好友 客服 快递 外卖 博客 博主 \
     卦象 乾卦 坤卦 本卦 变卦 互卦 卦辞 爻辞 六爻 动爻 起卦 占卜 占卦 卜卦 问卦 解卦 算卦 周易 易经 吉凶 大吉 \
-    见人就 见人都 见人便 逢人就 \
+    见人就 见人都 见人便 逢人就 见人说 见人所 见人笑 见人问 不见人 没见人 怕见人 \
+    发件人 取件人 送件人 投件人 自谓 星服务 \
     宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
 
 /// Maximum length of a word.
@@ -52,9 +53,10 @@ impl Dictionary {
 
     /// Returns true if a word begins before this position of a text and ends after it.
     pub(super) fn straddles(&self, text: &[char], place: usize) -> bool {
-        let starts = place.saturating_sub(MAX_WORD_LENGTH - 1)..place;
-        starts.into_iter().any(|start| {
-            (place + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| self.contains(&text[start..end]))
+        let mut starts = place.saturating_sub(MAX_WORD_LENGTH - 1)..place;
+        starts.any(|start| {
+            let classes = self.classes(text[start..].iter().copied());
+            classes[place - start..].iter().any(Option::is_some)
         })
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Lexicon {
     labels: Vec<WordLabels>,
     spacings: Vec<Spacing>,
     records: Vec<Record>,
+    /// Number of words before the parts of rules.
+    first_part: usize,
     /// Other spellings, numbered after the listed words.
     spellings: Vec<OtherSpelling>,
 }
@@ -62,12 +64,15 @@ pub fn normalise(text: &str) -> String {
 }
 
 impl Lexicon {
-    /// Adds the words that have letters.
-    pub(super) fn read(words: &[Word]) -> Self {
+    /// Adds the words and the parts of rules that have letters.
+    pub(super) fn read(words: &[Word], parts: &[Word]) -> Self {
         let mut lexicon = Self::default();
         let mut known: HashMap<(&str, Severity, &[String], ContentTypes), u32> = HashMap::new();
         let mut form = Form::default();
-        for word in words {
+        for (index, word) in words.iter().chain(parts).enumerate() {
+            if index == words.len() {
+                lexicon.first_part = lexicon.records.len();
+            }
             form.read(&word.text);
             if form.letters.is_empty() {
                 continue;
@@ -85,12 +90,25 @@ impl Lexicon {
                 lexicon.spellings.extend(others.map(|spelling| OtherSpelling { word: word_number, spelling }));
             }
         }
+        if parts.is_empty() {
+            lexicon.first_part = lexicon.records.len();
+        }
         lexicon
     }
 
     /// Returns the number of words and their other spellings.
     pub(super) fn len(&self) -> usize {
         self.records.len() + self.spellings.len()
+    }
+
+    /// Returns the number of parts of rules.
+    pub(super) fn part_count(&self) -> usize {
+        self.records.len() - self.first_part
+    }
+
+    /// Returns true if this is a part of a rule, and no word by itself.
+    pub(super) fn is_part(&self, id: usize) -> bool {
+        self.index(id) >= self.first_part
     }
 
     /// Returns the number of letters of the longest listed word.
@@ -153,10 +171,12 @@ impl Lexicon {
 
     /// Returns the record of a word, or of the word of another spelling.
     fn record(&self, id: usize) -> &Record {
-        match id.checked_sub(self.records.len()) {
-            None => &self.records[id],
-            Some(index) => &self.records[self.spellings[index].word as usize],
-        }
+        &self.records[self.index(id)]
+    }
+
+    /// Returns the index of the record.
+    fn index(&self, id: usize) -> usize {
+        id.checked_sub(self.records.len()).map_or(id, |index| self.spellings[index].word as usize)
     }
 
     /// Returns true if two entries are spellings of the same word.
@@ -169,7 +189,9 @@ impl Lexicon {
     /// because either may be removed from the list.
     pub(super) fn is_duplicate(&self, left: usize, right: usize) -> bool {
         let are_listed = self.is_listed(left) && self.is_listed(right);
-        self.is_same_word(left, right) && (are_listed || self.text(left) == self.text(right))
+        self.is_same_word(left, right)
+            && self.is_part(left) == self.is_part(right)
+            && (are_listed || self.text(left) == self.text(right))
     }
 
     /// Compares in a total order that does not depend on the order of the list.
@@ -177,6 +199,7 @@ impl Lexicon {
         let (first, second) = (self.pattern(left), self.pattern(right));
         let forms = first.letters.cmp(&second.letters).then_with(|| first.spacing.cmp(&second.spacing));
         forms
+            .then_with(|| self.is_part(left).cmp(&self.is_part(right)))
             .then_with(|| self.text(left).cmp(self.text(right)))
             .then_with(|| self.labels(left).cmp(self.labels(right)))
             .then_with(|| self.other_spelling(left).cmp(&self.other_spelling(right)))
@@ -325,7 +348,7 @@ mod tests {
             kind: "ads".into(),
             ..Word::default()
         });
-        let lexicon = Lexicon::read(&words);
+        let lexicon = Lexicon::read(&words, &[]);
         assert!(lexicon.is_same_word(0, 1));
         assert!(!lexicon.is_same_word(2, 3));
     }

@@ -3,6 +3,8 @@
 //! The plain view compares folded letters. The leet view compares classes of letters with the digits and signs that
 //! resemble them, and contains words of Latin letters only. The sound view compares syllables.
 
+use std::ops::ControlFlow;
+
 use super::{
     automaton::{Automaton, ROOT, ScanPosition},
     code_point_table::CodePointTable,
@@ -267,13 +269,19 @@ impl Matcher {
         })
     }
 
-    /// Calls `propose` for each word that may end with each run, with the index of the run and of the word.
-    pub(super) fn candidates(&self, runs: &[Run], mut propose: impl FnMut(usize, usize)) {
+    /// Calls `propose` for each word that may end with each run, with the index of the run and of the word, until it
+    /// breaks.
+    pub(super) fn candidates(
+        &self,
+        runs: &[Run],
+        mut propose: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut state = ROOT;
         for (index, run) in runs.iter().enumerate() {
             state = self.step(state, run);
-            self.words_of(state).for_each(|word| propose(index, word));
+            self.words_of(state).try_for_each(|word| propose(index, word))?;
         }
+        ControlFlow::Continue(())
     }
 
     /// Returns the candidates at the ends that the quick scan found.
@@ -282,8 +290,8 @@ impl Matcher {
         ends: &[MatchEnd],
         letters: &[Letter],
         runs: &[Run],
-        mut propose: impl FnMut(usize, usize),
-    ) {
+        mut propose: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let (mut done, mut first, mut run) = (None, 0, 0);
         // Ends, letters and runs are in the order of the text.
         for end in ends {
@@ -292,9 +300,10 @@ impl Matcher {
             run += runs[run..].iter().take_while(|run| run.last < letter).count();
             // All letters of a run end the same words.
             if done.replace(run) != Some(run) {
-                self.words_of(end.state).for_each(|word| propose(run, word));
+                self.words_of(end.state).try_for_each(|word| propose(run, word))?;
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Returns all ends, found without the quick scan.

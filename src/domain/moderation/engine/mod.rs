@@ -54,5 +54,5 @@ pub use lexicon::normalise;
 pub use rules::is_malformed_rule;
 pub use search::Engine;
 pub use span_cover::mask;
-pub use types::{ContentType, ContentTypes, Match, MatchWay, Severity, Word};
+pub use types::{ContentType, ContentTypes, MAX_MATCHES, Match, MatchWay, Severity, Word};
 pub use vocabulary::{each_part_of_common_words, is_ordinary};

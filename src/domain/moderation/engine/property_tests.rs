@@ -3,14 +3,13 @@
 use proptest::{prelude::*, sample::select};
 
 use super::{
-    ContentType, Engine, Match, MatchWay, Word,
+    ContentType, Engine, MAX_MATCHES, Match, MatchWay, Word,
     candidate::VISITS,
     confusables::leet_class,
     folding::folding,
     mask, normalise,
     readings::OtherReadings,
     search::{Suspects, Views},
-    text_readings::TextReadings,
 };
 use crate::clock::thread_cpu_time;
 
@@ -232,7 +231,7 @@ proptest! {
 
 /// Returns the verdict without the quick scan: every position of every reading is verified.
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Vec<Match> {
-    engine.check_readings(&TextReadings::new(text), |text, views| {
+    let hits = engine.check_readings(text, |text, views, counts| {
         let (letters, with_signs) = (text.letters(), text.letters_and_signs());
         let by_sound = views == Views::All && content_type != ContentType::Answer;
         let suspects = Suspects {
@@ -242,8 +241,9 @@ fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> V
             is_split: views != Views::Plain,
         };
         let others = OtherReadings { emoji: true, spelled: true, fillers: true, particles: true, lookalikes: true };
-        (engine.confirmed(content_type, text, &suspects), others)
-    })
+        (engine.confirmed(content_type, text, &suspects, counts), others)
+    });
+    engine.matches(content_type, text, hits)
 }
 
 /// Letters looked at by the verifier for one text.
@@ -338,6 +338,34 @@ fn split_characters_take_time_in_proportion_to_the_text() {
         // Sixteen times the text; the square would be 256 times the duration.
         assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
     }
+}
+
+#[test]
+fn a_text_full_of_words_is_searched_no_further() {
+    let words = ["赌博", "兼职&日结"].map(|text| Word { text: text.into(), by_sound: true, ..Word::default() });
+    let engine = Engine::build(&words, &["反对赌博".to_owned()]);
+    let found = |text: &str| engine.check(ContentType::Question, text).len();
+    assert_eq!(found(&"赌博，".repeat(MAX_MATCHES - 1)), MAX_MATCHES - 1);
+    assert_eq!(found(&"赌博，".repeat(MAX_MATCHES * 3)), MAX_MATCHES);
+    assert_eq!(found(&"贝者博，".repeat(MAX_MATCHES * 3)), MAX_MATCHES);
+    assert_eq!(found(&format!("{}兼职日结", "赌博，".repeat(MAX_MATCHES))), MAX_MATCHES);
+    // Neither allowed phrases nor parts of rules fill a text.
+    for filler in ["反对赌博，", "日结，"] {
+        assert_eq!(found(&format!("{}堵博", filler.repeat(MAX_MATCHES * 3))), 1, "{filler}");
+    }
+    assert_eq!(found(&"兼职日结，".repeat(MAX_MATCHES * 3)), MAX_MATCHES);
+}
+
+#[test]
+fn a_word_may_also_be_a_part_of_a_rule() {
+    let words = ["赌博", "赌博&网站", "網站&賭博&加群"].map(|text| Word { text: text.into(), ..Word::default() });
+    let engine = Engine::build(&words, &[]);
+    assert_eq!(engine.word_count(), 3);
+    let found = |text: &str| -> Vec<String> {
+        engine.check(ContentType::Question, text).into_iter().map(|found| found.word).collect()
+    };
+    assert_eq!(found("赌博"), ["赌博"]);
+    assert_eq!(found("赌博网站"), ["赌博", "赌博&网站", "赌博&网站"]);
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Rules in words: `A&B` (both near each other), `A~B` (A without B nearby) and `A{3}B` (at most three characters between).
 //!
 //! A rule needs parts of two letters or more, one of them with a Han character, so that `AT&T` and `R&D` are words as
-//! before. The parts are a list of their own; only texts with a part of each rule cost more.
+//! before. The parts are compiled with the words; only texts with a part of each rule cost more.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
 };
 
 use super::{
     lexicon::normalise,
-    types::{ContentType, Match, Word},
+    types::{ContentType, MAX_MATCHES, Match, Word},
 };
 
 /// Maximum number of characters between the parts of a rule.
@@ -80,6 +80,16 @@ impl Rules {
         self.0.len()
     }
 
+    /// Returns true if a text with these parts may match a rule.
+    pub(super) fn may_match(&self, present: &HashSet<&str>) -> bool {
+        let is_present = |part: &String| present.contains(part.as_str());
+        !present.is_empty()
+            && self.0.iter().any(|rule| match rule.relation {
+                Relation::Without => rule.parts.first().is_some_and(is_present),
+                _ => rule.parts.iter().all(is_present),
+            })
+    }
+
     /// Returns the parts that match a rule, under the name of the rule. Takes the matches of all parts.
     pub(super) fn check(&self, content_type: ContentType, found: Vec<Match>) -> Vec<Match> {
         let mut places: HashMap<String, Vec<Match>> = HashMap::new();
@@ -108,6 +118,9 @@ impl Rule {
             return found;
         }
         for one in found_of(first) {
+            if found.len() >= MAX_MATCHES {
+                break;
+            }
             let near: Vec<Option<&Match>> = others.iter().map(|part| self.nearest(one, found_of(part))).collect();
             match self.relation {
                 Relation::Without if near.iter().all(Option::is_none) => found.push(one.clone()),

@@ -1,6 +1,10 @@
 //! The engine: finds candidates with automata and verifies each.
 
-use std::cmp::{Ordering, Reverse};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::HashSet,
+    ops::ControlFlow,
+};
 
 use super::{
     app_vocabulary::app_vocabulary,
@@ -17,7 +21,7 @@ use super::{
     split_characters::{PartPairs, split_characters},
     symbols::Equivalence,
     text_readings::TextReadings,
-    types::{ContentType, Match, MatchWay, Word},
+    types::{ContentType, MAX_MATCHES, Match, MatchWay, Word},
     verifier::Confirmed,
 };
 
@@ -34,8 +38,8 @@ pub struct Engine {
     allowed_matcher: Matcher,
     /// Letters of the longest allowed phrase.
     longest_phrase: usize,
-    /// The rules of the list, and an engine for their parts.
-    rules: Option<(Rules, Box<Self>)>,
+    /// The rules of the list, whose parts are among the words.
+    rules: Rules,
 }
 
 impl Engine {
@@ -43,9 +47,8 @@ impl Engine {
     /// ignored, and so are those with the comparison form of an earlier one. The order of the list does not matter.
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
         let SplitList { words, rules, parts } = SplitList::of(words);
-        let rules = (rules.count() > 0).then(|| (rules, Box::new(Self::build(&parts, allowed))));
         let phrases: Vec<Word> = allowed.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
-        let (words, allowed) = (Lexicon::read(&words), Lexicon::read(&phrases));
+        let (words, allowed) = (Lexicon::read(&words, &parts), Lexicon::read(&phrases, &[]));
         Self {
             plain: Matcher::build(Equivalence::Plain, &words),
             leet: Matcher::build(Equivalence::Leet, &words),
@@ -60,54 +63,65 @@ impl Engine {
 
     /// Returns the number of distinct words in the list.
     pub fn word_count(&self) -> usize {
-        self.plain.word_count() + self.rules.as_ref().map_or(0, |(rules, _)| rules.count())
+        self.plain.word_count() - self.words.part_count() + self.rules.count()
     }
 
     /// Returns the approximate memory of the list on the heap, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let views = self.plain.size() + self.leet.size() + self.sound.size() + self.allowed_matcher.size();
-        let rules = self.rules.as_ref().map_or(0, |(_, parts)| parts.memory_bytes());
-        views + self.words.size() + self.allowed.size() + rules
+        views + self.words.size() + self.allowed.size()
     }
 
-    /// Checks a text. The time is proportional to its length; only suspicious texts need an allocation.
+    /// Checks a text. Returns the first [`MAX_MATCHES`] at most. The time is proportional to the length of the text; only
+    /// suspicious texts need an allocation.
     pub fn check(&self, content_type: ContentType, text: &str) -> Vec<Match> {
-        let readings = TextReadings::new(text);
-        let mut found = self.check_words(content_type, &readings);
-        if let Some((rules, parts)) = &self.rules {
-            found.extend(rules.check(content_type, parts.check_words(content_type, &readings)));
-            let place = |found: &Match| (found.start, Reverse(found.end));
-            found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
-            found.dedup();
+        let find =
+            |text: &LetteredText<'_>, views, counts: Counts<'_>| self.find_suspects(content_type, text, views, counts);
+        self.matches(content_type, text, self.check_readings(text, find))
+    }
+
+    /// Returns the matches of words and rules.
+    pub(super) fn matches(&self, content_type: ContentType, text: &str, hits: Vec<Hit>) -> Vec<Match> {
+        let (parts, mut words): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(|hit| self.words.is_part(hit.word));
+        words.truncate(MAX_MATCHES);
+        let mut found = self.described(text, &words);
+        if parts.is_empty() || words.len() == MAX_MATCHES {
+            return found;
         }
+        let present: HashSet<&str> = parts.iter().map(|hit| self.words.text(hit.word)).collect();
+        if self.rules.may_match(&present) {
+            found.extend(self.rules.check(content_type, self.described(text, &parts)));
+        }
+        let place = |found: &Match| (found.start, Reverse(found.end));
+        found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
+        found.dedup();
+        found.truncate(MAX_MATCHES);
         found
     }
 
-    /// Checks a text without the rules.
-    fn check_words(&self, content_type: ContentType, readings: &TextReadings<'_>) -> Vec<Match> {
-        self.check_readings(readings, |text, views| self.find_suspects(content_type, text, views))
-    }
-
-    /// Checks the readings of a text with a function that returns the candidates of one reading, and what other
-    /// readings the text may have.
+    /// Checks the readings of a text with a function that returns the matches in one reading, and what other readings the
+    /// text may have. It may end once [`MAX_MATCHES`] matches count.
     pub(super) fn check_readings(
         &self,
-        readings: &TextReadings<'_>,
-        find: impl Fn(&LetteredText<'_>, Views) -> (Vec<Hit>, OtherReadings),
-    ) -> Vec<Match> {
-        let (written, text) = (readings.written(), readings.written().text());
-        let (mut found, others) = find(written, Views::All);
+        text: &str,
+        find: impl Fn(&LetteredText<'_>, Views, Counts<'_>) -> (Vec<Hit>, OtherReadings),
+    ) -> Vec<Hit> {
+        let readings = TextReadings::new(text);
+        let written = readings.written();
+        let (mut found, others) = find(written, Views::All, &|_| true);
         let in_text = found.len();
         if others.emoji
+            && !self.is_full(&mut found)
             && let Some(other) = readings.without_emoji()
         {
-            let hits = find(other, Views::All).0;
+            let hits = find(other, Views::All, &|_| true).0;
             found.extend(hits.into_iter().map(|hit| Hit { way: hit.way.max(MatchWay::Emoji), ..hit }));
         }
         if others.spelled
+            && !self.is_full(&mut found)
             && let Some(reading) = readings.spelled()
         {
-            let hits = find(reading, Views::Written).0;
+            let hits = find(reading, Views::Written, &|_| true).0;
             found.extend(hits.into_iter().map(|hit| Hit {
                 way: hit.way.max(MatchWay::Letters),
                 span: hit.span.within(text),
@@ -115,30 +129,64 @@ impl Engine {
             }));
         }
         if others.fillers
+            && !self.is_full(&mut found)
             && let Some(reading) = readings.without_fillers()
         {
-            let hits = find(&reading.text, Views::Plain).0.into_iter();
+            let counts = |hit: &Hit| self.filled(*hit, reading).is_some();
+            let hits = find(&reading.text, Views::Plain, &counts).0.into_iter();
             found.extend(hits.filter_map(|hit| self.filled(hit, reading)));
+            self.drop_filled_phrases(written, in_text, &mut found);
         }
         // Particles are words in most texts: only words with the most disguises are looked for behind them.
         if others.particles
+            && !self.is_full(&mut found)
             && self.sound.word_count() > 0
             && let Some(reading) = readings.without_particles()
         {
-            let hits = find(&reading.text, Views::Plain).0.into_iter().filter(|hit| self.words.is_sounding(hit.word));
-            let hits = hits.filter_map(|hit| self.filled(hit, reading));
+            let filled = |hit: Hit| self.filled(hit, reading).filter(|hit| self.words.is_sounding(hit.word));
+            let hits = find(&reading.text, Views::Plain, &|hit| filled(*hit).is_some()).0;
+            let hits = hits.into_iter().filter_map(filled);
             found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, ..hit }));
+            self.drop_filled_phrases(written, in_text, &mut found);
         }
         if others.lookalikes
+            && !self.is_full(&mut found)
             && let Some(reading) = readings.resembled()
         {
-            found.extend(self.resembling(written, reading, find(&reading.text, Views::Plain).0));
+            found.extend(self.resembling(written, reading, |counts| find(&reading.text, Views::Plain, counts).0));
         }
-        // Phrases with fillers stand in the text as written only.
+        self.sort(&mut found);
+        found
+    }
+
+    /// Drops matches in allowed phrases with fillers, which stand in the text as written only.
+    fn drop_filled_phrases(&self, written: &LetteredText<'_>, in_text: usize, found: &mut Vec<Hit>) {
         if found.len() > in_text && self.allowed.len() > 0 {
-            self.drop_allowed(&FoldedText::plain(text, written.letters()), &mut found);
+            self.drop_allowed(&FoldedText::plain(written.text(), written.letters()), found);
         }
-        self.verdict(text, found)
+    }
+
+    /// Returns true if a text has so many words that more of them tell nothing new. Readings and views may find the same.
+    fn is_full(&self, found: &mut Vec<Hit>) -> bool {
+        self.has_many(found, &|_| true)
+    }
+
+    fn has_many(&self, found: &mut Vec<Hit>, counts: Counts<'_>) -> bool {
+        let has_many = |found: &[Hit]| {
+            let counted = found.iter().filter(|hit| !self.words.is_part(hit.word) && counts(hit));
+            found.len() >= MAX_MATCHES && counted.take(MAX_MATCHES).count() == MAX_MATCHES
+        };
+        if !has_many(found) {
+            return false;
+        }
+        self.sort(found);
+        has_many(found)
+    }
+
+    /// Sorts the matches and drops duplicates.
+    fn sort(&self, found: &mut Vec<Hit>) {
+        found.sort_unstable_by(|left, right| self.order(left, right));
+        found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
     }
 
     /// Drops matches of other detectors that lie in an allowed phrase.
@@ -186,7 +234,12 @@ impl Engine {
 
     /// Returns the matches of a reading in which one similar character stands for another, unless the text as written
     /// has a word in their place.
-    fn resembling(&self, written: &LetteredText<'_>, reading: &Reading, hits: Vec<Hit>) -> Vec<Hit> {
+    fn resembling(
+        &self,
+        written: &LetteredText<'_>,
+        reading: &Reading,
+        find: impl Fn(Counts<'_>) -> Vec<Hit>,
+    ) -> Vec<Hit> {
         let letters = written.letters();
         let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
         let is_word = |hit: &Hit, place: usize| {
@@ -197,12 +250,12 @@ impl Engine {
                 || dictionary.covers(&values, first, last)
                 || dictionary.claims(&values, index_of(place), first, last)
         };
-        let hits = hits.into_iter().filter(|hit| matches!(hit.way, MatchWay::Exact | MatchWay::Gap));
-        let hits = hits.filter(|hit| self.words.is_sounding(hit.word));
-        let hits = hits.filter(|hit| match reading.replaced_in(&hit.span) {
-            [only] => !is_word(hit, only.place),
-            _ => false,
-        });
+        let resembles = |hit: &Hit| {
+            matches!(hit.way, MatchWay::Exact | MatchWay::Gap)
+                && self.words.is_sounding(hit.word)
+                && matches!(reading.replaced_in(&hit.span), [only] if !is_word(hit, only.place))
+        };
+        let hits = find(&resembles).into_iter().filter(resembles);
         let mut found = hits.map(|hit| Hit { way: MatchWay::Shape, ..hit }).collect();
         drop_own_vocabulary(&FoldedText::plain(written.text(), letters), &mut found);
         found
@@ -214,6 +267,7 @@ impl Engine {
         content_type: ContentType,
         text: &LetteredText<'_>,
         views: Views,
+        counts: Counts<'_>,
     ) -> (Vec<Hit>, OtherReadings) {
         let scan = self.plain.scan(text.text());
         let ends_in = |view: &Matcher, may_have: bool| {
@@ -226,7 +280,8 @@ impl Engine {
             plain: scan.ends,
             is_split: views != Views::Plain && scan.may_be_split,
         };
-        let found = if suspects.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspects) };
+        let found =
+            if suspects.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspects, counts) };
         (found, scan.others)
     }
 
@@ -235,30 +290,35 @@ impl Engine {
         content_type: ContentType,
         text: &LetteredText<'_>,
         suspects: &Suspects,
+        counts: Counts<'_>,
     ) -> Vec<Hit> {
         let page = FoldedText { content_type, ..FoldedText::plain(text.text(), text.letters()) };
-        let mut found = Vec::new();
-        self.collect(&self.plain, &page, &suspects.plain, &mut found);
-        if !suspects.leet.is_empty() {
-            let page = FoldedText { letters: text.letters_and_signs(), ..page };
-            self.collect(&self.leet, &page, &suspects.leet, &mut found);
-        }
-        if suspects.is_split {
-            self.collect_split(&page, &mut found);
-        }
-        self.collect(&self.sound, &page, &suspects.sound, &mut found);
-        found.retain(|hit| self.words.applies_to(hit.word, content_type));
-        drop_own_vocabulary(&page, &mut found);
-        if !found.is_empty() && self.allowed.len() > 0 {
-            self.drop_allowed(&page, &mut found);
-        }
-        found
+        let mut found = Found { engine: self, page: &page, counts, hits: Vec::new(), guilty: 0 };
+        let _ = self.collect_all(text, suspects, &mut found);
+        found.drop_innocent();
+        found.hits
     }
 
-    pub(super) fn verdict(&self, text: &str, mut found: Vec<Hit>) -> Vec<Match> {
-        found.sort_unstable_by(|left, right| self.order(left, right));
-        found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
-        self.described(text, &found)
+    fn collect_all(&self, text: &LetteredText<'_>, suspects: &Suspects, found: &mut Found<'_, '_>) -> ControlFlow<()> {
+        let page = found.page;
+        self.collect(&self.plain, page, &suspects.plain, found)?;
+        if !suspects.leet.is_empty() {
+            let page = FoldedText { letters: text.letters_and_signs(), ..*page };
+            self.collect(&self.leet, &page, &suspects.leet, found)?;
+        }
+        if suspects.is_split {
+            self.collect_split(page, found)?;
+        }
+        self.collect(&self.sound, page, &suspects.sound, found)
+    }
+
+    /// Drops words for other content types, and those in the vocabulary of this app or in allowed phrases.
+    fn drop_innocent(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+        found.retain(|hit| self.words.applies_to(hit.word, page.content_type));
+        drop_own_vocabulary(page, found);
+        if !found.is_empty() && self.allowed.len() > 0 {
+            self.drop_allowed(page, found);
+        }
     }
 
     /// By position and then by text, because word numbers depend on the order of the list. The most certain way first.
@@ -269,32 +329,48 @@ impl Engine {
     }
 
     /// Verifies the words that may end at these positions.
-    fn collect(&self, view: &Matcher, page: &FoldedText<'_>, ends: &[MatchEnd], found: &mut Vec<Hit>) {
+    fn collect(
+        &self,
+        view: &Matcher,
+        page: &FoldedText<'_>,
+        ends: &[MatchEnd],
+        found: &mut Found<'_, '_>,
+    ) -> ControlFlow<()> {
         if ends.is_empty() {
-            return;
+            return ControlFlow::Continue(());
         }
         let runs = view.runs(page.letters);
         let page = FoldedText { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
         let words = TextWords::new(page.letters);
         view.candidates_at(ends, page.letters, &runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
-            found.extend(candidate.confirmed(&words).map(|Confirmed { span, way }| Hit { word, span, way }));
-        });
+            match candidate.confirmed(&words) {
+                Some(Confirmed { span, way }) => found.push(Hit { word, span, way }),
+                None => ControlFlow::Continue(()),
+            }
+        })
     }
 
     /// Finds words whose characters are split into their parts.
-    fn collect_split(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
+    fn collect_split(&self, page: &FoldedText<'_>, found: &mut Found<'_, '_>) -> ControlFlow<()> {
         let pairs = split_characters().pairs_in(page.letters);
         if pairs.are_empty() {
-            return;
+            return ControlFlow::Continue(());
         }
-        self.collect_recombined(page, &pairs, false, found);
+        self.collect_recombined(page, &pairs, false, found)?;
         if pairs.overlap() {
-            self.collect_recombined(page, &pairs, true, found);
+            self.collect_recombined(page, &pairs, true, found)?;
         }
+        ControlFlow::Continue(())
     }
 
-    fn collect_recombined(&self, page: &FoldedText<'_>, pairs: &PartPairs, later: bool, found: &mut Vec<Hit>) {
+    fn collect_recombined(
+        &self,
+        page: &FoldedText<'_>,
+        pairs: &PartPairs,
+        later: bool,
+        found: &mut Found<'_, '_>,
+    ) -> ControlFlow<()> {
         let parts = page.letters;
         let (letters, is_made) = pairs.recombine(parts, later);
         let made: Vec<_> =
@@ -312,9 +388,11 @@ impl Engine {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
             let confirmed = candidate.confirmed(&words).filter(|Confirmed { way, .. }| *way < MatchWay::Fuzzy);
             let spans = confirmed.map(|confirmed| confirmed.span);
-            let spans = spans.filter(|span| has_made(span) && !is_cut(parts, &values, span));
-            found.extend(spans.map(|span| Hit { word, span, way: MatchWay::Split }));
-        });
+            match spans.filter(|span| has_made(span) && !is_cut(parts, &values, span)) {
+                Some(span) => found.push(Hit { word, span, way: MatchWay::Split }),
+                None => ControlFlow::Continue(()),
+            }
+        })
     }
 
     fn drop_allowed(&self, page: &FoldedText<'_>, found: &mut Vec<Hit>) {
@@ -331,9 +409,10 @@ impl Engine {
             let letters = &page.letters[part];
             let runs = self.allowed_matcher.runs(letters);
             let page = FoldedText { letters, runs: &runs, ..*page };
-            self.allowed_matcher.candidates(&runs, |last_run, phrase| {
+            let _ = self.allowed_matcher.candidates(&runs, |last_run, phrase| {
                 let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
                 found.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+                ControlFlow::Continue(())
             });
         }
         SpanCover::new(found)
@@ -359,6 +438,44 @@ impl Engine {
             }
         };
         found.iter().map(describe).collect()
+    }
+}
+
+/// Tells which matches in a reading count for [`MAX_MATCHES`]: not those that the text as written does not bear out.
+pub(super) type Counts<'reading> = &'reading dyn Fn(&Hit) -> bool;
+
+/// The matches in one reading of a text.
+struct Found<'engine, 'page> {
+    engine: &'engine Engine,
+    page: &'page FoldedText<'page>,
+    counts: Counts<'page>,
+    hits: Vec<Hit>,
+    /// Number of matches that were kept when the innocent ones were dropped last.
+    guilty: usize,
+}
+
+impl Found<'_, '_> {
+    /// Adds a match, and breaks once there are enough.
+    fn push(&mut self, hit: Hit) -> ControlFlow<()> {
+        self.hits.push(hit);
+        if self.hits.len() < self.guilty + MAX_MATCHES {
+            return ControlFlow::Continue(());
+        }
+        self.drop_innocent();
+        let is_full = self.engine.has_many(&mut self.hits, self.counts);
+        self.guilty = self.hits.len();
+        if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn drop_innocent(&mut self) {
+        if self.guilty == 0 {
+            self.engine.drop_innocent(self.page, &mut self.hits);
+        } else {
+            let mut fresh = self.hits.split_off(self.guilty);
+            self.engine.drop_innocent(self.page, &mut fresh);
+            self.hits.append(&mut fresh);
+        }
+        self.guilty = self.hits.len();
     }
 }
 
@@ -418,6 +535,7 @@ impl Suspects {
 }
 
 /// A word and its position.
+#[derive(Clone, Copy)]
 pub(super) struct Hit {
     word: usize,
     span: ByteSpan,

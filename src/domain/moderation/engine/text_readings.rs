@@ -1,4 +1,4 @@
-//! The readings of one text. Each, and its letters, are read once for the words and the parts of rules.
+//! The readings of one text. Each, and its letters, are read at most once.
 
 use std::cell::OnceCell;
 

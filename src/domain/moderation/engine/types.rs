@@ -2,6 +2,9 @@
 
 use crate::types::named_enum;
 
+/// Maximum matches of a text. One that has so many is not searched for more disguises, and callers refuse it.
+pub const MAX_MATCHES: usize = 200;
+
 named_enum! {
     /// The use of a text, which determines how much disguise is presumed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

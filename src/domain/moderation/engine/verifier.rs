@@ -119,7 +119,7 @@ impl Candidate<'_> {
         let Some(Context { letters, first, last }) = self.context(alignment) else { return false };
         let is_latin = |index: usize| letters.get(index).is_some_and(char::is_ascii_alphanumeric);
         let is_joined = |edge: usize| dictionary().straddles(&letters, edge);
-        !(is_joined(first) || is_joined(last + 1) || is_latin(last + 1) || first.checked_sub(1).is_some_and(is_latin))
+        !(is_latin(last + 1) || first.checked_sub(1).is_some_and(is_latin) || is_joined(first) || is_joined(last + 1))
     }
 
     /// Returns true if the romanisation is written like a name: two or more words, each with a capital: Zi Wei.
