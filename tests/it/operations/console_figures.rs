@@ -262,10 +262,14 @@ fn memory_of_export(orders: u32) -> u64 {
     let owner = Browser::new(&server, "olga", "owner");
     // The first one fills caches.
     export(&owner, "orders", "orders/export?user=1").expect(200);
-    server.memory_taken(|_| {
-        let text = export(&owner, "orders", "orders/export").expect(200).text();
-        assert_eq!(text.lines().count(), orders as usize + 1);
-    })
+    let taken = || {
+        server.memory_taken(|_| {
+            let text = export(&owner, "orders", "orders/export").expect(200).text();
+            assert_eq!(text.lines().count(), orders as usize + 1);
+        })
+    };
+    // A job of the server may run beside one of them.
+    taken().min(taken())
 }
 
 #[test]
