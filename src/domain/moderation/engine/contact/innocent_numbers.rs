@@ -162,8 +162,12 @@ pub(super) fn are_rows(groups: &[Group]) -> bool {
     groups.len() == 3 && groups.iter().enumerate().all(is_row) && (groups.iter().all(is_in_order) || have_one_sum())
 }
 
-pub(super) fn is_saying(digits: &[u8]) -> bool {
-    digits.is_empty() || SAYINGS.iter().any(|saying| digits.strip_prefix(*saying).is_some_and(is_saying))
+/// Returns true for numbers that consist of sayings, none of which begins another. Of any length, so it does not recurse.
+pub(super) fn is_saying(mut digits: &[u8]) -> bool {
+    while let Some(rest) = SAYINGS.iter().find_map(|saying| digits.strip_prefix(*saying)) {
+        digits = rest;
+    }
+    digits.is_empty()
 }
 
 /// Returns true if a word before the number says that it is no account.

@@ -190,3 +190,8 @@ fn time_grows_linearly_with_the_text() {
         assert!(long < short * 80, "{unit}: {short:?} then {long:?}");
     }
 }
+
+#[test]
+fn a_saying_of_any_length_needs_no_deep_stack() {
+    assert!(found(&format!("QQ{}", "520".repeat(50_000))).is_empty());
+}
