@@ -54,7 +54,7 @@ impl Ruling {
     pub(super) fn from_matches(text: &str, matches: Vec<Match>, actions: MatchActions<'_>) -> Self {
         let mut known = HashSet::new();
         let found = matches.iter().map(|found| &found.word).filter(|word| known.insert(*word)).cloned().collect();
-        let is_full = matches.len() >= MAX_MATCHES;
+        let is_full = is_full(&matches);
         let strictest = matches.iter().map(|found| actions.of(found)).max();
         let strictest = if is_full { Some(MatchAction::Block) } else { strictest };
         let weight = |found: &&Match| (actions.of(found), found.severity);
@@ -112,7 +112,7 @@ impl Ruling {
     /// Restricts the ruling to matches that overlap a part of the text, given in bytes. The masked text stays complete.
     /// A rejection by an external moderator stays, because it does not locate all of its findings.
     pub(super) fn restricted_to(self, text: &str, part: &Range<usize>, actions: MatchActions<'_>) -> Self {
-        if self.matches.is_empty() || self.matches.len() >= MAX_MATCHES || self.provider != LOCAL {
+        if self.matches.is_empty() || is_full(&self.matches) || self.provider != LOCAL {
             return self;
         }
         let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
@@ -184,6 +184,11 @@ impl Ruling {
             provider: self.provider.into(),
         }
     }
+}
+
+/// Returns true if the search ended before the whole text was searched.
+fn is_full(matches: &[Match]) -> bool {
+    matches.len() >= MAX_MATCHES
 }
 
 /// Masks the characters from one on.
@@ -258,6 +263,27 @@ fn occurrences(word: &[char], text: &[char]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    const MASK_ALL: crate::config::MatchRule = crate::config::MatchRule {
+        violation_type: None,
+        way: None,
+        content_type: None,
+        severity: None,
+        action: MatchAction::Mask,
+    };
+
+    fn found(start: usize, end: usize) -> Match {
+        Match {
+            word: "x".into(),
+            kind: "ads".into(),
+            severity: Severity::Medium,
+            tags: Vec::new(),
+            way: MatchWay::Exact,
+            start,
+            end,
+            text: String::new(),
+        }
+    }
+
     fn verdict(words: &[&str]) -> ModerationResult {
         let words = words.iter().map(|&word| word.to_owned()).collect();
         let finding = RiskLabel { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
@@ -285,56 +311,23 @@ mod tests {
 
     #[test]
     fn a_text_full_of_words_is_refused() {
-        let rules = [crate::config::MatchRule {
-            violation_type: None,
-            way: None,
-            content_type: None,
-            severity: None,
-            action: MatchAction::Mask,
-        }];
-        let actions = MatchActions { rules: &rules, content_type: ContentType::Answer };
+        let actions = MatchActions { rules: &[MASK_ALL], content_type: ContentType::Answer };
         let text = "赌博".repeat(MAX_MATCHES + 1);
         let ruling = |count: usize| {
-            let found = |index: usize| Match {
-                word: "赌博".into(),
-                kind: "gambling".into(),
-                severity: Severity::Medium,
-                tags: Vec::new(),
-                way: MatchWay::Exact,
-                start: index * 2,
-                end: index * 2 + 2,
-                text: "赌博".into(),
-            };
-            Ruling::from_matches(&text, (0..count).map(found).collect(), actions)
+            let matches = (0..count).map(|index| found(index * 2, index * 2 + 2)).collect();
+            Ruling::from_matches(&text, matches, actions)
         };
         assert_eq!(ruling(MAX_MATCHES - 1).action(), "mask");
         let full = ruling(MAX_MATCHES);
-        assert_eq!((full.action(), full.violation_type.as_str()), ("block", "gambling"));
+        assert_eq!((full.action(), full.violation_type.as_str()), ("block", "ads"));
         assert_eq!(full.masked_text, "*".repeat(text.chars().count()));
         assert_eq!(full.clone().restricted_to(&text, &(0..6), actions), full);
     }
 
     #[test]
     fn masked_ranges_stay_in_the_part() {
-        let rules = [crate::config::MatchRule {
-            violation_type: None,
-            way: None,
-            content_type: None,
-            severity: None,
-            action: MatchAction::Mask,
-        }];
-        let actions = MatchActions { rules: &rules, content_type: ContentType::Answer };
+        let actions = MatchActions { rules: &[MASK_ALL], content_type: ContentType::Answer };
         let text = "去赌博网站a赌";
-        let found = |start, end| Match {
-            word: "x".into(),
-            kind: "ads".into(),
-            severity: Severity::Medium,
-            tags: Vec::new(),
-            way: MatchWay::Exact,
-            start,
-            end,
-            text: String::new(),
-        };
         let ranges = |matches: Vec<Match>, part: Range<usize>| {
             Ruling::from_matches(text, matches, actions).masked_ranges(text, &part, actions)
         };
