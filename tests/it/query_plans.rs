@@ -89,7 +89,6 @@ const BOUNDED: &[&str] = &[
     "code_messages where address = ?1 order by asked_at desc, id desc limit ?2",
     "code_messages where outcome = 'refused' and address = ?1 order by asked_at desc limit 1",
     "code_messages where asked_at <= ?1 order by asked_at limit ?2",
-    // Users with a number in an unusual spelling.
     "users where created_at >= ?1 and (created_at, id) < (?2, ?3) order by created_at desc, id desc limit ?4",
     "users where nickname <> '' and (nickname, id) > (?1, ?2) and nickname < ?3 order by nickname, id limit ?4",
     "suspensions where user_id = ?1 and scope = ?2 and lifted_at is null",
@@ -108,7 +107,6 @@ const BOUNDED: &[&str] = &[
     "tokens where user_id = ?1 and family = ?2 and replaced_at is null and expires_at > ?3",
     "used_identity_tokens where expires_at <= ?1 order by expires_at limit ?2",
     "staff_notes where user_id = ?1 order by id desc limit ?2",
-    "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
     "feedback where user_id = ?1 and id < ?2 and (state = ?3 or ?3 is null) and (assignee = ?4 or ?4 is null) \
      order by id desc limit ?5 offset ?6",
@@ -176,6 +174,11 @@ const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
         "COVERING INDEX payment_orders_by_time",
     ),
     ("idempotency_keys where caller not like 'user:%'", "COVERING INDEX idempotency_keys_by_key"),
+    (
+        "users where ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
+         or ltrim(substr(phone_number, 2), '0123456789') <> '' order by id limit ?1",
+        "INDEX users_with_separators",
+    ),
 ];
 
 #[test]

@@ -6,6 +6,8 @@
 
 mod phone_spellings;
 
+use std::sync::Arc;
+
 use self::phone_spellings::{IrregularNumbers, find_owners_in};
 use crate::{
     core::Core,
@@ -120,7 +122,7 @@ pub fn repair(core: &Core, selector: UserSelector, by: Authority) -> Pending<Use
     let rules = core.phone_rules.clone();
     core.store.write(move |tx| {
         let stored_user = find_in(tx, &rules, &selector)?.ok_or(Code::NotFound)?;
-        repair_in(tx, &rules, stored_user.id, &by)
+        repair_in(tx, &rules, stored_user.id, None, &by)
     })
 }
 
@@ -134,7 +136,7 @@ pub fn synchronise(core: &Core, by: &Authority, progress: &mut dyn FnMut(u64)) -
 
 fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn FnMut(u64)) -> Result<SyncReport> {
     let mut report = SyncReport::default();
-    let irregular = IrregularNumbers::find_all(core, BATCH_SIZE)?;
+    let irregular = Arc::new(IrregularNumbers::find_all(core, BATCH_SIZE)?);
     let mut last = UserId(0);
     loop {
         let validations = core.store.read(|tx| validate_slice_in(tx, &core.phone_rules, last, &irregular))?;
@@ -143,7 +145,7 @@ fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn 
         for validation in validations {
             report.checked += 1;
             if !validation.issues.is_empty() {
-                repair_listed(core, by, validation, &mut report)?;
+                repair_listed(core, by, validation, &irregular, &mut report)?;
             }
         }
         run.renew(core)?;
@@ -153,10 +155,18 @@ fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn 
     Ok(report)
 }
 
-fn repair_listed(core: &Core, by: &Authority, validation: Validation, report: &mut SyncReport) -> Result<()> {
+fn repair_listed(
+    core: &Core,
+    by: &Authority,
+    validation: Validation,
+    irregular: &Arc<IrregularNumbers>,
+    report: &mut SyncReport,
+) -> Result<()> {
     let user = validation.user;
     let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
-        let repair = match repair(core, UserSelector::Id(user), by.clone()).wait() {
+        let (rules, irregular, by) = (core.phone_rules.clone(), Arc::clone(irregular), by.clone());
+        let repaired = core.store.write(move |tx| repair_in(tx, &rules, user, Some(&irregular), &by)).wait();
+        let repair = match repaired {
             // Deleted since the validation.
             Err(error) if error.code == Code::NotFound => return Ok(()),
             fixed => fixed?,
@@ -301,10 +311,16 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
     Ok(())
 }
 
-fn repair_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<UserRepair> {
+fn repair_in(
+    tx: &Write<'_>,
+    rules: &PhoneRules,
+    user: UserId,
+    irregular: Option<&IrregularNumbers>,
+    by: &Authority,
+) -> Result<UserRepair> {
     let stored_user = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
     let (fixed, remaining): (Vec<_>, Vec<_>) =
-        validate_in(tx, rules, stored_user.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
+        validate_in(tx, rules, stored_user.clone(), irregular)?.issues.into_iter().partition(|issue| issue.fixable);
     let phone_number = stored_user.phone_number.as_deref().map(|stored| match PhoneNumber::parse(stored, rules) {
         Ok(canonical) => canonical.as_str().to_owned(),
         Err(_) => stored.to_owned(),

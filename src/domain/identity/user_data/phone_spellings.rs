@@ -1,10 +1,9 @@
 //! Finds users by phone number in any stored spelling.
 //!
-//! The service stores one spelling; others come from imports or manual edits. Separators are not digits, so an
-//! irregular spelling is a prefix of the plain one followed by a non-digit. For each prefix the index is searched for
-//! continuations that are not digits, so only irregular spellings are read.
+//! The service stores one spelling; others come from imports or manual edits. Spellings of digits only are looked up.
+//! All others are read, by an index that has no more than these.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use crate::{
     core::Core,
@@ -14,10 +13,9 @@ use crate::{
     types::{PhoneNumber, PhoneRules, UserId},
 };
 
-/// Maximum irregular spellings read per prefix. Beyond it a single validation may miss one; a synchronisation does not.
-const MAX_IRREGULAR: u32 = 1000;
-/// Sorts after every text with the same prefix.
-const LAST_CHAR: char = '\u{10ffff}';
+/// Maximum irregular spellings read for one number. With more of them a single validation may miss one; a
+/// synchronisation does not.
+const MAX_IRREGULAR: u32 = 10_000;
 
 /// All users with an irregular spelling, by number.
 #[derive(Default)]
@@ -65,43 +63,24 @@ pub(super) fn find_owners_in(
     owners.retain(|stored_user| is_spelling(stored_user, rules, number));
     match irregular {
         Some(IrregularNumbers(known)) => owners.extend(known.get(number).into_iter().flatten().cloned()),
-        None => owners.extend(find_irregular_in(tx, rules, number, &plain)?),
+        None => {
+            let irregular = users::find_with_separators_in(tx, MAX_IRREGULAR)?;
+            owners.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
+        }
     }
     owners.sort_by_key(|stored_user| stored_user.id.0);
     Ok(owners)
 }
 
-fn find_irregular_in(
-    tx: &Read<'_>,
-    rules: &PhoneRules,
-    number: &PhoneNumber,
-    plain: &[String; 8],
-) -> Result<Vec<StoredUser>> {
-    let prefixes: BTreeSet<_> =
-        plain.iter().flat_map(|spelling| (0..=spelling.len()).filter_map(|end| spelling.get(..end))).collect();
-    let mut found = Vec::new();
-    for prefix in prefixes {
-        for (above, below) in non_digit_ranges(prefix) {
-            let irregular = users::find_by_phone_range_in(tx, &above, &below, MAX_IRREGULAR)?;
-            found.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
-        }
-    }
-    Ok(found)
-}
-
 fn is_spelling(stored_user: &StoredUser, rules: &PhoneRules, number: &PhoneNumber) -> bool {
-    let stored = stored_user.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
-    matches!(stored, Some(Ok(parsed)) if parsed == *number)
+    let stored = stored_user.phone_number.as_deref().filter(|stored| may_be_spelling(stored, number));
+    matches!(stored.map(|stored| PhoneNumber::parse(stored, rules)), Some(Ok(parsed)) if parsed == *number)
 }
 
-/// Returns the text ranges after a prefix that contain neither a further digit nor a leading plus sign.
-fn non_digit_ranges(prefix: &str) -> Vec<(String, String)> {
-    let after = |next: char| format!("{prefix}{next}");
-    let behind_digits = (after(':'), after(LAST_CHAR));
-    if prefix.is_empty() {
-        return vec![(String::new(), after('+')), (after(','), after('0')), behind_digits];
-    }
-    vec![(prefix.to_owned(), after('0')), behind_digits]
+/// Returns false if the last digits differ, to save the cost of parsing.
+fn may_be_spelling(stored: &str, number: &PhoneNumber) -> bool {
+    let mut digits = stored.bytes().rev().filter(u8::is_ascii_digit);
+    !stored.is_ascii() || number.as_str().bytes().rev().take(4).all(|digit| digits.next() == Some(digit))
 }
 
 /// Returns the spellings with digits only. In some countries one of them is another number, so callers parse each

@@ -33,12 +33,14 @@ pub fn find_by_phone_spellings_in(tx: &Read<'_>, spellings: &[String; 8]) -> Res
     )
 }
 
-/// Returns up to `limit` users whose stored number is in this text range.
-pub fn find_by_phone_range_in(tx: &Read<'_>, above: &str, below: &str, limit: u32) -> Result<Vec<StoredUser>> {
+/// Returns up to `limit` users whose stored number has anything but digits after an optional plus sign.
+pub fn find_with_separators_in(tx: &Read<'_>, limit: u32) -> Result<Vec<StoredUser>> {
+    // The condition of the index `users_with_separators`.
     tx.all(
-        "select id, phone_number, email, created_at \
-         from users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
-        (above, below, limit),
+        "select id, phone_number, email, created_at from users \
+         where ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
+         or ltrim(substr(phone_number, 2), '0123456789') <> '' order by id limit ?1",
+        [limit],
         stored_user_of,
     )
 }

@@ -20,10 +20,34 @@ use crate::{
         operations::deletions,
     },
     error::{Code, Result},
-    store::{Pending, Read, SnapshotId, Write},
+    store::{Pending, Read, Row, RowResult, SnapshotId, Write},
     types::{CursorRange, CursorSlice, Timestamp, UserId},
 };
 
+/// The time of first reading by user `?1`: the notification's own, or that of the first mark that covers it.
+macro_rules! read_at {
+    ($id:literal) => {
+        concat!(
+            "coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ",
+            $id,
+            "), (select marked_at from notification_marks where user_id = ?1 and through >= ",
+            $id,
+            " order by through limit 1))"
+        )
+    };
+}
+
+/// The columns that [`item_of`] reads, for user `?1`.
+macro_rules! select_items {
+    ($rest:literal) => {
+        concat!("select ", notification_columns!(), ", ", read_at!("notifications.id"), " from notifications ", $rest)
+    };
+}
+
+/// Broadcasts that one statement reads.
+const BROADCASTS_PER_READ: usize = 32;
+/// Stands for a caller without an account, who has read nothing.
+const NOBODY: UserId = UserId(0);
 /// Maximum expired broadcasts to exclude from one response before the job has removed them from the blocks.
 const MAX_EXPIRED: u32 = 1000;
 
@@ -68,13 +92,6 @@ struct ReadState {
 struct Mark {
     through: i64,
     ordinal: i64,
-}
-
-/// A notification to single users, with the fields that counting needs.
-struct DirectNotification {
-    id: i64,
-    kind: NotificationKind,
-    expires_at: Option<Timestamp>,
 }
 
 /// The unread broadcasts of one block.
@@ -123,16 +140,15 @@ pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<Inbo
             Some(user) => (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?),
             None => (ReadState::anonymous_in(tx)?, Preferences::DEFAULT),
         };
-        let newest = broadcasts_in(tx, &state, &preferences, i64::MAX, 1)?.pop();
-        newest.map(|notification| received_in(tx, user, notification)).transpose()
+        Ok(broadcasts_in(tx, user.unwrap_or(NOBODY), &state, &preferences, i64::MAX, 1)?.pop())
     })
 }
 
 /// Returns the newest broadcasts, as an anonymous caller sees them.
 pub fn list_broadcasts(core: &Core, limit: u32) -> Result<Vec<InboxItem>> {
     core.store.read(|tx| {
-        let found = broadcasts_in(tx, &ReadState::anonymous_in(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
-        found.into_iter().map(|notification| received_in(tx, None, notification)).collect()
+        let state = ReadState::anonymous_in(tx)?;
+        broadcasts_in(tx, NOBODY, &state, &Preferences::DEFAULT, i64::MAX, limit as usize)
     })
 }
 
@@ -172,11 +188,12 @@ pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()
 /// Deletes the user's reading state, and direct notifications without other recipients. A broadcast's number of readers
 /// stays.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    let direct = direct_in(tx, user, i64::MAX)?;
+    let received = "select notification_id from notification_recipients where user_id = ?1";
+    let direct: Vec<i64> = tx.all(received, [user.0], |row| row.get(0))?;
     for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
         tx.execute(&format!("delete from {table} where user_id = ?1"), [user.0])?;
     }
-    super::sending::delete_orphans_in(tx, direct.iter().map(|direct| direct.id))
+    super::sending::delete_orphans_in(tx, direct.into_iter())
 }
 
 /// The notifications sent after an id, oldest first.
@@ -201,23 +218,21 @@ pub struct ReadMark {
 pub fn list_after_in(tx: &Read<'_>, user: &User, id: i64, limit: u32) -> Result<NewNotifications> {
     let since = read_state_in(tx, user.id, user.created_at)?.since;
     let first = since.max(ordinal_below_in(tx, id.saturating_add(1))?.unwrap_or(0));
-    let mut found: Vec<Notification> =
-        tx.all(select_notifications!("where ordinal > ?1 order by ordinal limit ?2"), (first, limit), notification_of)?;
-    let direct: Vec<i64> = tx.all(
-        "select notification_id from notification_recipients where user_id = ?1 and notification_id > ?2 \
-         order by notification_id limit ?3",
+    let mut items =
+        tx.all(select_items!("where ordinal > ?2 order by ordinal limit ?3"), (user.id.0, first, limit), item_of)?;
+    items.extend(tx.all(
+        select_items!(
+            "where id in (select notification_id from notification_recipients \
+             where user_id = ?1 and notification_id > ?2 order by notification_id limit ?3)"
+        ),
         (user.id.0, id, limit),
-        |row| row.get(0),
-    )?;
-    for id in direct {
-        found.extend(find_in(tx, id)?);
-    }
-    found.sort_unstable_by_key(|notification| notification.id);
-    found.truncate(limit as usize);
-    let has_more = found.len() == limit as usize;
-    let through = found.last().map_or(id, |last| last.id);
-    let visible = found.into_iter().filter(|notification| !notification.has_expired(tx.now));
-    let items = visible.map(|notification| received_in(tx, Some(user.id), notification)).collect::<Result<_>>()?;
+        item_of,
+    )?);
+    items.sort_unstable_by_key(|item| item.notification.id);
+    items.truncate(limit as usize);
+    let has_more = items.len() == limit as usize;
+    let through = items.last().map_or(id, |last| last.notification.id);
+    items.retain(|item| !item.notification.has_expired(tx.now));
     Ok(NewNotifications { items, through, has_more })
 }
 
@@ -261,8 +276,7 @@ pub fn list_read_after_in(
         (user.0, change, limit),
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let item_of = |id| find_in(tx, id)?.map(|found| received_in(tx, Some(user), found)).transpose();
-    read.into_iter().map(|(change, id)| Ok((change, item_of(id)?))).collect()
+    read.into_iter().map(|(change, id)| Ok((change, find_item_in(tx, user, id)?))).collect()
 }
 
 /// Returns the number of the last change by which the user read a single notification, or 0.
@@ -283,18 +297,13 @@ pub fn last_mark_in(tx: &Read<'_>, user: UserId) -> Result<Option<ReadMark>> {
 pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: CursorRange) -> Result<CursorSlice<InboxItem>> {
     let (state, preferences) = (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?);
     let rows = span.rows_to_read() as usize;
-    let mut found = broadcasts_in(tx, &state, &preferences, span.upper_bound(), rows)?;
-    let is_shown = |direct: &DirectNotification| preferences.shows(direct.kind) && !direct.has_expired(tx.now);
-    for DirectNotification { id, .. } in
-        direct_in(tx, user, span.upper_bound())?.into_iter().filter(is_shown).take(rows)
-    {
-        found.extend(find_in(tx, id)?);
+    let mut found = broadcasts_in(tx, user, &state, &preferences, span.upper_bound(), rows)?;
+    if state.has_direct {
+        found.extend(direct_items_in(tx, user, &preferences, span)?);
     }
-    found.sort_unstable_by_key(|notification| std::cmp::Reverse(notification.id));
+    found.sort_unstable_by_key(|item| std::cmp::Reverse(item.notification.id));
     found.truncate(rows);
-    let slice = span.slice(found, |notification| notification.id);
-    let items = slice.items.into_iter().map(|notification| received_in(tx, Some(user), notification));
-    Ok(CursorSlice { items: items.collect::<Result<_>>()?, next: slice.next })
+    Ok(span.slice(found, |item| item.notification.id))
 }
 
 /// Returns the number of unread notifications of a user who registered at this time, without kinds that are switched off.
@@ -307,7 +316,7 @@ pub fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) ->
     }
     let preferences = preferences::find_in(tx, user)?;
     let kinds = broadcasts.iter().flat_map(|unread| &unread.broadcasts).map(|(_, kind)| *kind);
-    Ok(kinds.chain(direct.iter().map(|direct| direct.kind)).filter(|kind| preferences.shows(*kind)).count())
+    Ok(kinds.chain(direct).filter(|kind| preferences.shows(*kind)).count())
 }
 
 pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<InboxItem> {
@@ -354,12 +363,6 @@ impl ReadState {
         let latest = broadcast_state_in(tx)?;
         let expired = latest.expired_in(tx)?;
         Ok(Self { since: 0, newest: latest.newest, mark: Mark::default(), expired, has_direct: false })
-    }
-}
-
-impl DirectNotification {
-    fn has_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 }
 
@@ -444,27 +447,61 @@ impl BroadcastState {
 /// switched-off ones cost no row.
 fn broadcasts_in(
     tx: &Read<'_>,
+    user: UserId,
     state: &ReadState,
     preferences: &Preferences,
     below_id: i64,
     limit: usize,
-) -> Result<Vec<Notification>> {
-    let mut found = Vec::new();
-    let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(found) };
+) -> Result<Vec<InboxItem>> {
+    let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(Vec::new()) };
+    let mut ordinals = Vec::new();
     let (first, last) = (Position::of(state.since + 1).block, Position::of(top).block);
     for number in (first..=last).rev() {
         let Some(block) = blocks::find_in(tx, number)? else { continue };
         let is_shown = |(ordinal, kind): &(i64, NotificationKind)| {
             (state.since + 1..=top).contains(ordinal) && preferences.shows(*kind) && !state.expired.contains(ordinal)
         };
-        for (ordinal, _) in block.entries().rev().filter(is_shown).take(limit - found.len()) {
-            found.extend(broadcast_in(tx, ordinal)?);
-        }
-        if found.len() >= limit {
+        let shown = block.entries().rev().filter(is_shown).map(|(ordinal, _)| ordinal);
+        ordinals.extend(shown.take(limit - ordinals.len()));
+        if ordinals.len() >= limit {
             break;
         }
     }
-    Ok(found)
+    let mut items = Vec::with_capacity(ordinals.len());
+    for ordinals in ordinals.chunks(BROADCASTS_PER_READ) {
+        let mut parameters = [0; BROADCASTS_PER_READ + 1];
+        parameters[0] = user.0;
+        parameters[1..=ordinals.len()].copy_from_slice(ordinals);
+        items.extend(tx.all(
+            select_items!(
+                "where ordinal in (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, \
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33) order by ordinal desc"
+            ),
+            parameters,
+            item_of,
+        )?);
+    }
+    Ok(items)
+}
+
+/// Returns the newest visible direct notifications of a page.
+fn direct_items_in(
+    tx: &Read<'_>,
+    user: UserId,
+    preferences: &Preferences,
+    span: CursorRange,
+) -> Result<Vec<InboxItem>> {
+    let [first, second, third, fourth] =
+        NotificationKind::ALL.map(|kind| if preferences.shows(kind) { kind.name() } else { "" });
+    tx.all(
+        select_items!(
+            "where id in (select notification_id from notification_recipients \
+             where user_id = ?1 and notification_id < ?2 and kind in (?3, ?4, ?5, ?6) \
+             and (expires_at is null or expires_at > ?7) order by notification_id desc limit ?8)"
+        ),
+        (user.0, span.upper_bound(), first, second, third, fourth, tx.now.0, span.rows_to_read()),
+        item_of,
+    )
 }
 
 fn ordinal_below_in(tx: &Read<'_>, id: i64) -> Result<Option<i64>> {
@@ -475,28 +512,8 @@ fn ordinal_below_in(tx: &Read<'_>, id: i64) -> Result<Option<i64>> {
     )
 }
 
-fn broadcast_in(tx: &Read<'_>, ordinal: i64) -> Result<Option<Notification>> {
-    tx.first(select_notifications!("where ordinal = ?1"), [ordinal], notification_of)
-}
-
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Notification>> {
     tx.first(select_notifications!("where id = ?1"), [id], notification_of)
-}
-
-/// Returns the user's direct notifications below this id, newest first, up to the number stored per user.
-fn direct_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<DirectNotification>> {
-    tx.all(
-        "select notification_id, kind, expires_at from notification_recipients \
-         where user_id = ?1 and notification_id < ?2 order by notification_id desc",
-        (user.0, below_id),
-        |row| {
-            Ok(DirectNotification {
-                id: row.get(0)?,
-                kind: row.get_parsed(1, NotificationKind::from_name)?,
-                expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
-            })
-        },
-    )
 }
 
 /// Returns the user's unread broadcasts since the last mark and the registration, by block.
@@ -528,23 +545,22 @@ fn unread_of(
     block.entries().filter(is_unread).collect()
 }
 
-/// Returns the user's direct notifications after the mark that are unread.
-fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<DirectNotification>> {
-    let mut unread = Vec::new();
+/// Returns the kinds of the user's direct notifications after the mark that are unread.
+fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Vec<NotificationKind>> {
     if !state.has_direct {
-        return Ok(unread);
+        return Ok(Vec::new());
     }
-    for direct in direct_in(tx, user, i64::MAX)? {
-        let is_after = direct.id > state.mark.through && !direct.has_expired(tx.now);
-        if is_after && read_at_in(tx, user, direct.id)?.is_none() {
-            unread.push(direct);
-        }
-    }
-    Ok(unread)
+    tx.all(
+        "select kind from notification_recipients as received \
+         where user_id = ?1 and notification_id > ?2 and (expires_at is null or expires_at > ?3) and not exists ( \
+           select 1 from notification_reads as read \
+           where read.user_id = ?1 and read.notification_id = received.notification_id)",
+        (user.0, state.mark.through, tx.now.0),
+        |row| row.get_parsed(0, NotificationKind::from_name),
+    )
 }
 
-/// Returns the notification if the user may see it, even if its kind is switched off.
-/// Returns a notification that the user may see; `None` if it does not exist, has expired, or is not the user's.
+/// Returns a notification that the user may see, even if its kind is switched off; `None` if it does not exist, has expired, or is not the user's.
 pub fn find_visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<InboxItem>> {
     match visible_in(tx, user, id) {
         Err(error) if error.code == Code::NotFound => Ok(None),
@@ -553,12 +569,13 @@ pub fn find_visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<In
 }
 
 fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<InboxItem> {
-    let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
-    let is_visible = match notification.ordinal {
+    let found = find_item_in(tx, user, id)?.filter(|found| !found.notification.has_expired(tx.now));
+    let item = found.ok_or(Code::NotFound)?;
+    let is_visible = match item.notification.ordinal {
         Some(ordinal) => ordinal > last_ordinal_before_in(tx, users::registered_at_in(tx, user)?)?,
         None => is_recipient_in(tx, user, id)?,
     };
-    if is_visible { received_in(tx, Some(user), notification) } else { Err(Code::NotFound.into()) }
+    if is_visible { Ok(item) } else { Err(Code::NotFound.into()) }
 }
 
 fn is_recipient_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
@@ -570,18 +587,17 @@ fn is_recipient_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
     Ok(found.unwrap_or(false))
 }
 
-fn received_in(tx: &Read<'_>, user: Option<UserId>, notification: Notification) -> Result<InboxItem> {
-    let read_at = user.map(|user| read_at_in(tx, user, notification.id)).transpose()?.flatten();
-    Ok(InboxItem { notification, read_at })
+fn find_item_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<InboxItem>> {
+    tx.first(select_items!("where id = ?2"), (user.0, id), item_of)
 }
 
-/// Returns the time of first reading: its own, or that of the first mark that covers it.
+fn item_of(row: &Row<'_>) -> RowResult<InboxItem> {
+    // The time follows the columns of the notification.
+    let read_at = row.get::<Option<i64>>(8)?.map(Timestamp);
+    Ok(InboxItem { notification: notification_of(row)?, read_at })
+}
+
 fn read_at_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<Timestamp>> {
-    let read_at: Option<i64> = tx.one(
-        "select coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ?2), \
-         (select marked_at from notification_marks where user_id = ?1 and through >= ?2 order by through limit 1))",
-        (user.0, id),
-        |row| row.get(0),
-    )?;
-    Ok(read_at.map(Timestamp))
+    let sql = concat!("select ", read_at!("?2"));
+    Ok(tx.one(sql, (user.0, id), |row| row.get::<Option<i64>>(0))?.map(Timestamp))
 }
