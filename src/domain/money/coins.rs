@@ -255,7 +255,7 @@ fn confirmation_request_in(
     by: &Authority,
     token: Option<String>,
 ) -> Result<ConfirmationRequest> {
-    let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
+    let balance = ledger::balance_in(tx, user, Asset::Coin)?;
     let preview = DeletionPreview { delete: vec![("coins".into(), balance)], keep: Vec::new() };
     Ok(ConfirmationRequest {
         actor: by.actor.clone(),

@@ -25,7 +25,7 @@ pub fn balance(core: &Core, user: UserId) -> Result<i64> {
 }
 
 pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
-    Ok(ledger::account_in(tx, user, Asset::Point)?.balance)
+    ledger::balance_in(tx, user, Asset::Point)
 }
 
 /// Returns a page of the user's entries by cursor, newest first.

@@ -34,10 +34,13 @@ use crate::{
 const OUTCOME_DEADLINE: Duration = Duration::from_secs(10);
 const OUTCOME_POLL: Duration = Duration::from_millis(200);
 
-const LOCK: &str = "with mark as (insert into store_copies (copy, batch, seen_at) values (?1, ?2, \
-    cast(extract(epoch from clock_timestamp()) * 1000 as bigint)) on conflict (copy) do update set batch = \
-    excluded.batch, seen_at = excluded.seen_at) update store_state set commits = commits + 1 where id = 0 \
-    returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+const LOCK: &str = concat!(
+    "with mark as (insert into store_copies (copy, batch, seen_at) values (?1, ?2, ",
+    server_clock!(),
+    ") on conflict (copy) do update set batch = excluded.batch, seen_at = excluded.seen_at) \
+     update store_state set commits = commits + 1 where id = 0 returning ",
+    server_clock!()
+);
 
 /// Plans are made once, often while a table is nearly empty and a scan is the cheapest. Tables grow faster than the server
 /// notices. Where no index serves, it scans in spite of this, and would compile the plan because of its nominal cost.

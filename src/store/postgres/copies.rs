@@ -59,8 +59,7 @@ impl CopyStatus {
         let begun = Instant::now();
         let access = Access::Server(session);
         session.defer("begin isolation level read committed");
-        let now = "update store_state set commits = commits where id = 0 \
-            returning cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+        let now = concat!("update store_state set commits = commits where id = 0 returning ", server_clock!());
         let now: i64 = access.first(now, &(), |row| row.get(0))?.ok_or_else(missing_lock)?;
         let is_mine = if begins {
             access.execute(

@@ -72,8 +72,8 @@ impl ServerCopySide {
 
     /// Counts the copies of the service that run on the database.
     pub(in crate::store) fn running_servers(&self) -> Result<i64> {
-        let count = "select count(*) from store_copies where is_server = 1 and seen_at > \
-            cast(extract(epoch from clock_timestamp()) * 1000 as bigint) - ?1";
+        let count =
+            concat!("select count(*) from store_copies where is_server = 1 and seen_at > ", server_clock!(), " - ?1");
         Ok(self.access().first(count, &[GONE_AFTER_MS], |row| row.get(0))?.unwrap_or(0))
     }
 

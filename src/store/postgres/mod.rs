@@ -3,6 +3,13 @@
 //! Reads run on pooled connections, each in a read-only snapshot. Writes go through one connection of each copy, which
 //! takes a lock that all copies share; see `committer.rs`.
 
+/// The server's clock in milliseconds, as SQL.
+macro_rules! server_clock {
+    () => {
+        "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)"
+    };
+}
+
 mod committer;
 mod connection;
 mod copies;

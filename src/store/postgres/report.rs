@@ -37,15 +37,18 @@ pub struct ServerReport {
 /// The oldest version that the service supports.
 pub const OLDEST_VERSION: u32 = 150_000;
 
-const REPORT: &str = "select current_setting('server_version'), cast(current_setting('server_version_num') as bigint), \
+const REPORT: &str = concat!(
+    "select current_setting('server_version'), cast(current_setting('server_version_num') as bigint), \
     current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
     current_setting('synchronous_standby_names'), (select count(*) from pg_stat_replication), \
-    current_setting('server_encoding'), cast(extract(epoch from clock_timestamp()) * 1000 as bigint), \
-    (select count(*) from pg_stat_activity where backend_type = 'client backend'), \
+    current_setting('server_encoding'), ",
+    server_clock!(),
+    ", (select count(*) from pg_stat_activity where backend_type = 'client backend'), \
     cast(current_setting('max_connections') as bigint), pg_database_size(current_database()), \
     (select cast(coalesce(sum(n_live_tup), 0) as bigint) from pg_stat_user_tables), \
     (select cast(coalesce(sum(n_dead_tup), 0) as bigint) from pg_stat_user_tables), \
-    (select rolsuper from pg_roles where rolname = current_user)";
+    (select rolsuper from pg_roles where rolname = current_user)"
+);
 
 pub(super) fn read(session: &Session) -> Result<ServerReport> {
     let report = Access::Server(session).first(REPORT, &(), |row| {

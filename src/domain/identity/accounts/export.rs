@@ -115,8 +115,8 @@ fn account_in(tx: &Read<'_>, id: UserId) -> Result<Value> {
         "signature": profile.signature,
         "createdAt": user.created_at,
         "storeAccount": purchases::accounts::export_in(tx, id)?,
-        "points": ledger::account_in(tx, id, Asset::Point)?.balance,
-        "coins": ledger::account_in(tx, id, Asset::Coin)?.balance,
+        "points": ledger::balance_in(tx, id, Asset::Point)?,
+        "coins": ledger::balance_in(tx, id, Asset::Coin)?,
     }))
 }
 

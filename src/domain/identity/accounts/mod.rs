@@ -114,7 +114,7 @@ pub fn find(core: &Core, user: UserId) -> Result<Account> {
             profile: users::profile_in(tx, user)?,
             identities: identities::of_user_in(tx, user)?,
             points: points::balance_in(tx, user)?,
-            coins: ledger::account_in(tx, user, Asset::Coin)?.balance,
+            coins: ledger::balance_in(tx, user, Asset::Coin)?,
         })
     })
 }

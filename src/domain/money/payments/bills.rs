@@ -7,6 +7,8 @@ mod records;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use serde::{Deserialize, Deserializer, Serialize, de};
+
 pub use self::records::list;
 
 use super::{Payments, channels::PaymentChannel, order::Order, orders, reconcile, refunds, settle};
@@ -17,7 +19,7 @@ use crate::{
         bill::{BillLine, ProviderBill},
     },
     store::{Read, Row, Write},
-    types::{Date, Fen, TimeZone, Timestamp, named_enum},
+    types::{Date, Fen, TimeZone, Timestamp, named_enum, serialize_by_name},
 };
 
 /// Providers make the bill of a day until 10:00 on the next.
@@ -46,8 +48,17 @@ named_enum! {
     }
 }
 
-/// A difference between a bill and our records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+serialize_by_name!(BillDifferenceCode);
+
+impl<'de> Deserialize<'de> for BillDifferenceCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::from_name(&name).ok_or_else(|| de::Error::custom("a stored difference has an unknown code"))
+    }
+}
+
+/// A difference between a bill and our records, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BillDifference {
     pub code: BillDifferenceCode,
     pub order_no: String,

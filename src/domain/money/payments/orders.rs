@@ -138,8 +138,9 @@ pub fn create(
         let order_no = new_order_no(&day_of(tx.now))?;
         tx.execute(
             "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
-             created_at, expires_at, app_id, product_id, product_version, asset, bonus, first_bonus, subject, currency) \
-             values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+             created_at, expires_at, app_id, product_id, product_version, asset, bonus, first_bonus, subject, currency, \
+             payer) \
+             values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
             (
                 &order_no,
                 user.0,
@@ -157,11 +158,9 @@ pub fn create(
                 terms.first_bonus,
                 &subject,
                 gateway.currency().code(),
+                &payer,
             ),
         )?;
-        if !payer.is_empty() {
-            tx.execute("update payment_orders set payer = ?2 where order_no = ?1", (&order_no, &payer))?;
-        }
         find_in(tx, &order_no)
     }))
 }

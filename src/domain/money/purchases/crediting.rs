@@ -197,7 +197,7 @@ pub(super) fn receipt_of(purchase: StorePurchase, balance: i64) -> Result<Purcha
 /// Returns the balance of the purchase's asset.
 pub(super) fn balance_in(tx: &Read<'_>, purchase: &StorePurchase) -> Result<i64> {
     match (purchase.user, &purchase.product) {
-        (Some(user), Some(product)) => Ok(ledger::account_in(tx, user, product.asset)?.balance),
+        (Some(user), Some(product)) => ledger::balance_in(tx, user, product.asset),
         _ => Ok(0),
     }
 }

@@ -72,8 +72,9 @@ fn privacy(group: &'static str, path: &Path) -> Check {
     }
 }
 
-pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
+pub(super) fn disk(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "disk";
+    let config = installation.config;
     let data = config.data_dir();
     let (free, total) = disk_space(data)?;
     let percent = health::free_percent(free, total);
@@ -86,7 +87,11 @@ pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
     let mut checks = vec![Check::new(GROUP, "data directory", verdict, detail)];
     let directory = config.backup_directory();
     if directory.is_dir() {
-        let needed = database_size(&data.join(DATABASE)) + config.backup.free_space.0;
+        let database = match installation.services() {
+            Some(services) => services.core.store.size()?,
+            None => database_size(&data.join(DATABASE)),
+        };
+        let needed = database + config.backup.free_space.0;
         let (free, _) = disk_space(&directory)?;
         checks.push(Check::holds(
             GROUP,

@@ -131,7 +131,7 @@ pub fn examine<'app>(
         ("keys", database::keys),
         ("tls", |installation| Ok(certificate::certificate(installation))),
         ("listeners", |installation| Ok(listeners::listeners(installation))),
-        ("disk", |installation| files::disk(installation.config)),
+        ("disk", files::disk),
         ("clock", service::clock),
         ("database", database::database),
         ("ledger", database::ledger),

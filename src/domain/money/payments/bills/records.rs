@@ -1,24 +1,12 @@
 //! The table of checked bills: the last check of each channel and day, with its differences.
 
-use serde::{Deserialize, Serialize};
-
-use super::{BillCheck, BillDifference, BillDifferenceCode};
+use super::{BillCheck, BillDifference};
 use crate::{
     core::Core,
     error::{Error, Result},
     store::{Read, Row, RowError, RowResult, Write},
     types::{Date, Fen, PageRequest, Paginated, Timestamp},
 };
-
-/// A difference as it is stored.
-#[derive(Serialize, Deserialize)]
-struct StoredDifference {
-    code: String,
-    order_no: String,
-    refund_no: Option<String>,
-    billed: Option<Fen>,
-    recorded: Option<Fen>,
-}
 
 /// Lists the checked bills, newest day first.
 ///
@@ -45,8 +33,7 @@ pub fn list(core: &Core, page: PageRequest) -> Result<Paginated<BillCheck>> {
 
 pub(super) fn store_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
     let differences = i64::try_from(check.differences.len()).map_err(Error::internal)?;
-    let found: Vec<_> = check.differences.iter().cloned().map(StoredDifference::from).collect();
-    let found = serde_json::to_string(&found).map_err(Error::internal)?;
+    let found = serde_json::to_string(&check.differences).map_err(Error::internal)?;
     tx.execute(
         "insert into payment_bills (channel, day, checked_at, payments, refunds, paid_fen, refunded_fen, fees, \
          differences, found) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
@@ -103,28 +90,5 @@ fn check_row(row: &Row<'_>) -> RowResult<BillCheck> {
 }
 
 fn parse(found: &str) -> Result<Vec<BillDifference>> {
-    let stored: Vec<StoredDifference> = serde_json::from_str(found).map_err(Error::internal)?;
-    let difference = |stored: StoredDifference| {
-        let code = BillDifferenceCode::from_name(&stored.code);
-        Ok(BillDifference {
-            code: code.ok_or_else(|| Error::internal("a stored difference has an unknown code"))?,
-            order_no: stored.order_no,
-            refund_no: stored.refund_no,
-            billed: stored.billed,
-            recorded: stored.recorded,
-        })
-    };
-    stored.into_iter().map(difference).collect()
-}
-
-impl From<BillDifference> for StoredDifference {
-    fn from(found: BillDifference) -> Self {
-        Self {
-            code: found.code.name().to_owned(),
-            order_no: found.order_no,
-            refund_no: found.refund_no,
-            billed: found.billed,
-            recorded: found.recorded,
-        }
-    }
+    serde_json::from_str(found).map_err(Error::internal)
 }
