@@ -310,6 +310,16 @@ fn matches_overlap_and_masks_do_not() {
 }
 
 #[test]
+fn signs_that_resemble_letters_may_stand_beside_a_filler() {
+    let engine = engine(&["赌客".to_owned()]);
+    for text in ["赌a$客", "赌$a客", "赌a@客", "赌7+客", "赌a＄客", "赌a|客"] {
+        let found = engine.check(ContentType::Nickname, text);
+        assert_eq!(found, check_everywhere(&engine, ContentType::Nickname, text), "{text}");
+        assert_eq!(found.len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn keeps_types_and_counts_duplicates_once() {
     let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
     let words =

@@ -116,7 +116,9 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], is_sound
         table.set(letter, UNKNOWN | nature(letter));
     }
     for (sign, _) in leet_signs() {
-        table.set(sign, LEET | if equivalence == Equivalence::Leet { UNKNOWN } else { SKIPPED });
+        // In the other views it is a symbol, which may stand beside a filler: 赌a$博.
+        let symbol = if equivalence == Equivalence::Leet { UNKNOWN } else { SKIPPED | table.get(sign) & FILLER };
+        table.set(sign, LEET | symbol);
     }
     for (symbol, &representative) in (FIRST_SYMBOL..).zip(alphabet) {
         for letter in equals(equivalence, representative) {
