@@ -61,12 +61,11 @@ pub(super) fn find_owners_in(
     let plain = plain_spellings(number, rules);
     let mut owners = users::find_by_phone_spellings_in(tx, &plain)?;
     owners.retain(|stored_user| is_spelling(stored_user, rules, number));
-    match irregular {
-        Some(IrregularNumbers(known)) => owners.extend(known.get(number).into_iter().flatten().cloned()),
-        None => {
-            let irregular = users::find_with_separators_in(tx, MAX_IRREGULAR)?;
-            owners.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
-        }
+    if let Some(IrregularNumbers(known)) = irregular {
+        owners.extend(known.get(number).into_iter().flatten().cloned());
+    } else {
+        let irregular = users::find_with_separators_in(tx, MAX_IRREGULAR)?;
+        owners.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
     }
     owners.sort_by_key(|stored_user| stored_user.id.0);
     Ok(owners)

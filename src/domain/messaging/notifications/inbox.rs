@@ -193,7 +193,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
         tx.execute(&format!("delete from {table} where user_id = ?1"), [user.0])?;
     }
-    super::sending::delete_orphans_in(tx, direct.into_iter())
+    super::sending::delete_orphans_in(tx, direct)
 }
 
 /// The notifications sent after an id, oldest first.
