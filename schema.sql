@@ -31,8 +31,8 @@ create table users (
 
 create index users_by_time on users (created_at, id);
 create index users_by_nickname on users (nickname, id) where nickname <> '';
--- Numbers that the service did not write itself, for validation and repair.
-create index users_with_separators on users (id)
+-- Irregular numbers, with anything but digits after an optional plus sign. For validation and repair.
+create index users_with_irregular_phone on users (id)
     where ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' or ltrim(substr(phone_number, 2), '0123456789') <> '';
 
 -- Owner: suspensions. Suspensions of users, by the staff or by a rule. At most one of each user and scope is not lifted;

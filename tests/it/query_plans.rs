@@ -175,9 +175,9 @@ const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
     ),
     ("idempotency_keys where caller not like 'user:%'", "COVERING INDEX idempotency_keys_by_key"),
     (
-        "users where ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
-         or ltrim(substr(phone_number, 2), '0123456789') <> '' order by id limit ?1",
-        "INDEX users_with_separators",
+        "users where (ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
+         or ltrim(substr(phone_number, 2), '0123456789') <> '') and id > ?1 order by id limit ?2",
+        "INDEX users_with_irregular_phone",
     ),
 ];
 

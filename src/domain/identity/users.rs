@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub use stored_user::{
-    StoredUser, count_in, find_by_phone_spellings_in, find_by_stored_email_in, find_stored_in, find_with_separators_in,
+    StoredUser, count_in, find_by_phone_spellings_in, find_by_stored_email_in, find_irregular_after_in, find_stored_in,
     set_addresses_in,
 };
 

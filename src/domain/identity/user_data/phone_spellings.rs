@@ -1,7 +1,7 @@
 //! Finds users by phone number in any stored spelling.
 //!
-//! The service stores one spelling; others come from imports or manual edits. Spellings of digits only are looked up.
-//! All others are read, by an index that has no more than these.
+//! The service stores one spelling; others come from imports or manual edits. Spellings with digits only are looked up.
+//! All others are irregular: an index contains just these users, and all of them are read.
 
 use std::collections::HashMap;
 
@@ -22,30 +22,23 @@ const MAX_IRREGULAR: u32 = 10_000;
 pub(super) struct IrregularNumbers(HashMap<PhoneNumber, Vec<StoredUser>>);
 
 impl IrregularNumbers {
-    /// Scans all users in batches of `batch_size`. Blocks.
+    /// Reads them in batches of `batch_size`. Blocks.
     pub(super) fn find_all(core: &Core, batch_size: u32) -> Result<Self> {
         let mut irregular = Self::default();
         let mut last = UserId(0);
         loop {
-            let ids = core.store.read(|tx| {
-                let ids = users::ids_after_in(tx, last, batch_size)?;
-                for id in &ids {
-                    let stored_user = users::find_stored_in(tx, *id)?;
-                    irregular.insert_if_irregular(&core.phone_rules, stored_user);
-                }
-                Ok(ids)
-            })?;
-            let Some(newest) = ids.last() else { return Ok(irregular) };
-            last = *newest;
+            let found = core.store.read(|tx| users::find_irregular_after_in(tx, last, batch_size))?;
+            let Some(newest) = found.last() else { return Ok(irregular) };
+            last = newest.id;
+            for stored_user in found {
+                irregular.insert(&core.phone_rules, stored_user);
+            }
         }
     }
 
-    fn insert_if_irregular(&mut self, rules: &PhoneRules, stored_user: Option<StoredUser>) {
-        let Some(stored_user) = stored_user else { return };
-        let is_irregular =
-            |stored: &&str| !stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
-        let irregular = stored_user.phone_number.as_deref().filter(is_irregular);
-        if let Some(Ok(number)) = irregular.map(|stored| PhoneNumber::parse(stored, rules)) {
+    fn insert(&mut self, rules: &PhoneRules, stored_user: StoredUser) {
+        let number = stored_user.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
+        if let Some(Ok(number)) = number {
             self.0.entry(number).or_default().push(stored_user);
         }
     }
@@ -64,7 +57,7 @@ pub(super) fn find_owners_in(
     if let Some(IrregularNumbers(known)) = irregular {
         owners.extend(known.get(number).into_iter().flatten().cloned());
     } else {
-        let irregular = users::find_with_separators_in(tx, MAX_IRREGULAR)?;
+        let irregular = users::find_irregular_after_in(tx, UserId(0), MAX_IRREGULAR)?;
         owners.extend(irregular.into_iter().filter(|stored_user| is_spelling(stored_user, rules, number)));
     }
     owners.sort_by_key(|stored_user| stored_user.id.0);

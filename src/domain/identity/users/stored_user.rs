@@ -33,14 +33,14 @@ pub fn find_by_phone_spellings_in(tx: &Read<'_>, spellings: &[String; 8]) -> Res
     )
 }
 
-/// Returns up to `limit` users whose stored number has anything but digits after an optional plus sign.
-pub fn find_with_separators_in(tx: &Read<'_>, limit: u32) -> Result<Vec<StoredUser>> {
-    // The condition of the index `users_with_separators`.
+/// Returns up to `limit` users above this id with an irregular number: anything but digits after an optional plus sign.
+pub fn find_irregular_after_in(tx: &Read<'_>, id: UserId, limit: u32) -> Result<Vec<StoredUser>> {
+    // The condition of the index `users_with_irregular_phone`.
     tx.all(
         "select id, phone_number, email, created_at from users \
-         where ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
-         or ltrim(substr(phone_number, 2), '0123456789') <> '' order by id limit ?1",
-        [limit],
+         where (ltrim(substr(phone_number, 1, 1), '+0123456789') <> '' \
+         or ltrim(substr(phone_number, 2), '0123456789') <> '') and id > ?1 order by id limit ?2",
+        (id.0, limit),
         stored_user_of,
     )
 }
