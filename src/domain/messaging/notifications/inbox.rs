@@ -24,26 +24,6 @@ use crate::{
     types::{CursorRange, CursorSlice, Timestamp, UserId},
 };
 
-/// The time of first reading by user `?1`: the notification's own, or that of the first mark that covers it.
-macro_rules! read_at {
-    ($id:literal) => {
-        concat!(
-            "coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ",
-            $id,
-            "), (select marked_at from notification_marks where user_id = ?1 and through >= ",
-            $id,
-            " order by through limit 1))"
-        )
-    };
-}
-
-/// The columns that [`item_of`] reads, for user `?1`.
-macro_rules! select_items {
-    ($rest:literal) => {
-        concat!("select ", notification_columns!(), ", ", read_at!("notifications.id"), " from notifications ", $rest)
-    };
-}
-
 /// Broadcasts that one statement reads.
 const BROADCASTS_PER_READ: usize = 32;
 /// Stands for a caller without an account, who has read nothing.
@@ -560,7 +540,8 @@ fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Ve
     )
 }
 
-/// Returns a notification that the user may see, even if its kind is switched off; `None` if it does not exist, has expired, or is not the user's.
+/// Returns a notification that the user may see, even if its kind is switched off. Returns `None` if it does not exist,
+/// has expired, or is not the user's.
 pub fn find_visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<InboxItem>> {
     match visible_in(tx, user, id) {
         Err(error) if error.code == Code::NotFound => Ok(None),

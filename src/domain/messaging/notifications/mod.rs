@@ -21,6 +21,26 @@ macro_rules! select_notifications {
     };
 }
 
+/// The time of first reading by user `?1`: the notification's own, or that of the first mark that covers it.
+macro_rules! read_at {
+    ($id:literal) => {
+        concat!(
+            "coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ",
+            $id,
+            "), (select marked_at from notification_marks where user_id = ?1 and through >= ",
+            $id,
+            " order by through limit 1))"
+        )
+    };
+}
+
+/// The columns that `item_of` in `inbox.rs` reads, for user `?1`.
+macro_rules! select_items {
+    ($rest:literal) => {
+        concat!("select ", notification_columns!(), ", ", read_at!("notifications.id"), " from notifications ", $rest)
+    };
+}
+
 mod blocks;
 mod inbox;
 mod payload;

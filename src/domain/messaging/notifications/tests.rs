@@ -170,8 +170,14 @@ fn statements() -> Vec<String> {
     let literals = pieces.iter().flat_map(|pieces| pieces.chunks_exact(2)).map(|piece| (piece[0], piece[1]));
     let whole = literals.map(|(before, text)| {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
-        if before.trim_end().ends_with("select_notifications!(") || before.trim_end().ends_with("select_items!(") {
+        if before.ends_with("select_notifications!(") {
             return [select_notifications!(""), &text].concat();
+        }
+        if before.trim_end().ends_with("select_items!(") {
+            return [select_items!(""), &text].concat();
+        }
+        if before.ends_with("read_at!(") {
+            return ["select ", read_at!("?2")].concat();
         }
         if text.ends_with(" returning") { [&text, " ", notification_columns!()].concat() } else { text }
     });
