@@ -116,8 +116,8 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], is_sound
         table.set(letter, UNKNOWN | nature(letter));
     }
     for (sign, _) in leet_signs() {
-        // In the other views it is a symbol, which may stand beside a filler: 赌a$博.
-        let symbol = if equivalence == Equivalence::Leet { UNKNOWN } else { SKIPPED | table.get(sign) & FILLER };
+        // In the other views it stays a symbol, which may stand beside a filler: 赌a$博.
+        let symbol = if equivalence == Equivalence::Leet { UNKNOWN } else { table.get(sign) };
         table.set(sign, LEET | symbol);
     }
     for (symbol, &representative) in (FIRST_SYMBOL..).zip(alphabet) {

@@ -332,7 +332,7 @@ pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
     core.store.read(|tx| balance_in(tx, user, asset))
 }
 
-/// Returns the balance without checking the account's seal, which changes need.
+/// Returns the balance. Only changes check the account's seal.
 pub fn balance_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<i64> {
     let sql = "select balance from balances where user_id = ?1 and asset = ?2";
     Ok(tx.first(sql, (user.0, asset.name()), |row| row.get(0))?.unwrap_or(0))
