@@ -40,14 +40,15 @@ async function firstPaint({ browser, demo, session }, path, { isSlow = false, lo
   return Math.min(...times);
 }
 
-check("the overview paints within 300 ms on this machine", async environment => {
-  const time = await firstPaint(environment, CONSOLE, { loads: 5 });
-  assert.ok(time <= 300, `${Math.round(time)} ms`);
-  return `${Math.round(time)} ms`;
+check("the overview paints within 300 ms, on a slow machine within four times the time of a page of text", async environment => {
+  const [time, text] = [await firstPaint(environment, CONSOLE, { loads: 8 }), await firstPaint(environment, "/privacy", { loads: 8 })];
+  const times = `${Math.round(time)} ms, a page of text ${Math.round(text)} ms`;
+  assert.ok(time <= Math.max(300, 4 * text), times);
+  return times;
 });
 
 check("the overview paints within 1.5 s on slow 4G with a quarter of the processor", async environment => {
-  const time = await firstPaint(environment, CONSOLE, { isSlow: true, loads: 3 });
+  const time = await firstPaint(environment, CONSOLE, { isSlow: true, loads: 5 });
   assert.ok(time <= 1500, `${Math.round(time)} ms`);
   return `${Math.round(time)} ms`;
 });
