@@ -370,7 +370,6 @@ create index interpretations_failed on interpretations (id) where status in ('fa
 create index interpretations_rated on interpretations (rated_at, provider, model, prompt_version, is_helpful)
     where rated_at is not null;
 create index interpretations_noted on interpretations (rated_at, id) where rating_note is not null;
-create index interpretations_running on interpretations (id) where status = 'running';
 
 -- Owner: chat. One row for each chat turn, written before the call and completed after it. Messages are not stored.
 create table chats (
@@ -395,7 +394,6 @@ create table chats (
 ) strict;
 
 create index chats_by_user on chats (user_id, created_at, id);
-create index chats_running on chats (id) where status = 'running';
 
 -- Owner: model_calls. Start times of model calls, for the hourly limit. They outlive the records of the calls, which go
 -- with a deleted session.
@@ -408,6 +406,22 @@ create table model_calls (
 
 create index model_calls_by_user on model_calls (user_id, kind, created_at);
 create index model_calls_by_time on model_calls (created_at);
+
+-- Owner: model_calls. Model calls that run, with what each has reserved of the budgets of its day.
+create table running_calls (
+    trace_id text primary key,
+    copy text not null,                    -- the copy of the service that makes it; empty with a file
+    user_id integer,                       -- null once the account was deleted
+    kind text not null check (kind in ('interpretation', 'chat')),
+    provider text not null,
+    model text not null,
+    day text not null,
+    reserved_tokens integer not null,
+    reserved_cost_micros integer not null
+) strict, without rowid;
+
+create index running_calls_by_copy on running_calls (copy);
+create index running_calls_by_user on running_calls (user_id);
 
 -- Owner: budget. Usage of model calls by day and outcome. Outlives the records of the calls.
 create table model_usage (
@@ -436,8 +450,6 @@ create table model_spending (
     reserved_cost_micros integer not null check (reserved_cost_micros >= 0),
     primary key (day, user_id)
 ) strict, without rowid;
-
-create index model_spending_reserved on model_spending (day) where reserved_tokens > 0;
 
 -- Owner: sessions. Castings of the current API. `sequence` numbers a user's sessions from 1 in the order of creation.
 -- Deleting a user does not cascade: sessions must become snapshots before the account goes.

@@ -9,7 +9,7 @@ use crate::{
     app::App,
     config::Config,
     domain::{
-        divination::model_calls::hourly_limit::{self, LimitedCall},
+        divination::model_calls::hourly_limit::{self, UserCall},
         identity::codes::{self, ClientNetworks},
         messaging::feedback,
         operations::admins,
@@ -59,8 +59,8 @@ impl RateBudget {
                 codes::client_daily_limit(auth),
             ],
             Self::WrongCodes => vec![codes::attempts_limit(auth)],
-            Self::Interpretations => vec![LimitedCall::Interpretation.limit(calls)],
-            Self::Chat => vec![LimitedCall::Chat.limit(calls)],
+            Self::Interpretations => vec![UserCall::Interpretation.limit(calls)],
+            Self::Chat => vec![UserCall::Chat.limit(calls)],
             Self::Feedback if holder.user.is_some() => vec![feedback::user_limit(&config.limits)],
             Self::Feedback => vec![feedback::client_limit(&config.limits)],
             Self::AdminSignIns => vec![admins::attempts_limit(&config.admin)],
@@ -73,8 +73,8 @@ impl RateBudget {
         let of_user = |call| holder.user.map(|user| hourly_limit::use_in(tx, user, call, calls)).transpose();
         let networks = || ClientNetworks::of(holder.client);
         match (self, holder.user) {
-            (Self::Interpretations, _) => of_user(LimitedCall::Interpretation),
-            (Self::Chat, _) => of_user(LimitedCall::Chat),
+            (Self::Interpretations, _) => of_user(UserCall::Interpretation),
+            (Self::Chat, _) => of_user(UserCall::Chat),
             (Self::Codes, _) => codes::client_use_in(tx, &config.auth, &networks()).map(Some),
             (Self::WrongCodes, _) => codes::attempts_use_in(tx, &config.auth, &networks()).map(Some),
             (Self::Feedback, Some(user)) => feedback::use_of_user_in(tx, user, &config.limits).map(Some),

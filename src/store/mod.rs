@@ -365,6 +365,23 @@ impl Store {
         }
     }
 
+    /// Returns true if this process has run these jobs without a break for as long as another copy takes to be seen as gone.
+    /// After an outage of the database, the other copies have had time to announce themselves then.
+    pub fn leads_steadily(&self) -> bool {
+        match &self.engine {
+            Engine::File(_) => true,
+            Engine::Server(server) => server.status().leads_steadily(),
+        }
+    }
+
+    /// Returns the name of this process among the copies of the service; empty for a file, which one process uses.
+    pub fn copy_name(&self) -> &str {
+        match &self.engine {
+            Engine::File(_) => "",
+            Engine::Server(server) => server.copy_name(),
+        }
+    }
+
     /// Returns the number of other copies of the service that run on this database.
     pub fn other_copies(&self) -> u32 {
         match &self.engine {

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     SnapshotId,
-    postgres::Session,
+    postgres::{self, Session},
     row::Row,
     sqlite::{FileConnection, Statement},
     value::{RowResult, SqlParameters, SqlValue},
@@ -121,6 +121,14 @@ impl<'connection> Read<'connection> {
     /// Returns the id of the sticky snapshot, if this is a read of one. Values cached under it stay valid for it.
     pub fn snapshot_id(&self) -> Option<SnapshotId> {
         self.snapshot_id
+    }
+
+    /// Returns the names of the running copies of the service on a database server; none for a file, which one process uses.
+    pub fn running_copies(&self) -> Result<Vec<String>> {
+        match self.access {
+            Access::File(_) => Ok(Vec::new()),
+            Access::Server(_) => postgres::running_copies_in(self.access),
+        }
     }
 
     /// Returns the first row, if there is one.

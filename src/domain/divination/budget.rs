@@ -42,9 +42,10 @@ impl Amount {
 /// The amount that a running call may use, until it is settled.
 #[derive(Clone, Debug)]
 pub struct Reservation {
-    user: UserId,
-    day: String,
-    amount: Amount,
+    /// `None` if the account was deleted meanwhile.
+    pub user: Option<UserId>,
+    pub day: String,
+    pub amount: Amount,
 }
 
 /// The usage of a finished call, as counted.
@@ -98,8 +99,8 @@ pub struct UsageRow {
 }
 
 impl CallUsage {
-    /// The usage of an interrupted call, which is unknown.
-    pub fn interrupted(kind: &'static str, provider: String, model: String) -> Self {
+    /// The usage of an interrupted call, which is unknown, so that its reservation is charged.
+    pub fn interrupted(kind: &'static str, provider: String, model: String, reserved: Amount) -> Self {
         Self {
             kind,
             provider,
@@ -109,7 +110,7 @@ impl CallUsage {
             completion_tokens: 0,
             cost: MicroAmount::default(),
             duration_ms: 0,
-            charged: Amount::default(),
+            charged: reserved,
         }
     }
 }
@@ -180,7 +181,7 @@ pub fn reserve_in(
     amount: Amount,
 ) -> Result<Reservation> {
     let day = zone.today(tx.now).to_string();
-    let reservation = Reservation { user, day, amount };
+    let reservation = Reservation { user: Some(user), day, amount };
     if amount == Amount::default() {
         return Ok(reservation);
     }
@@ -219,9 +220,9 @@ pub fn settle_in(
     if reservation.amount == Amount::default() && usage.charged == Amount::default() {
         return Ok(warnings);
     }
-    for (owner, limits) in [(ALL_USERS, global_limits(settings)), (reservation.user, user_limits(settings))] {
-        let after = charge_in(tx, reservation, owner, usage.charged)?;
-        let user = (owner != ALL_USERS).then_some(owner);
+    let of_user = reservation.user.map(|user| (Some(user), user_limits(settings)));
+    for (user, limits) in [(None, global_limits(settings))].into_iter().chain(of_user) {
+        let after = charge_in(tx, reservation, user.unwrap_or(ALL_USERS), usage.charged)?;
         let tokens = limits.tokens.and_then(|limit| crossed_percentage(after.tokens, usage.charged.tokens, limit));
         let cost = limits.cost.and_then(|limit| crossed_percentage(after.cost.0, usage.charged.cost.0, limit.0));
         warnings.extend(tokens.map(|percent| BudgetWarning { user, resource: "tokens", percent }));
@@ -230,7 +231,7 @@ pub fn settle_in(
     Ok(warnings)
 }
 
-/// Counts a call without a reservation: an interrupted call, or the operator's test call.
+/// Counts a call without a reservation, such as the operator's test call.
 pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
     tx.execute(
         "insert into model_usage (day, kind, provider, model, outcome, calls, prompt_tokens, completion_tokens, \
@@ -253,36 +254,6 @@ pub fn count_in(tx: &Write<'_>, day: &str, usage: &CallUsage) -> Result<()> {
             usage.duration_ms,
             i64::from(usage.duration_ms >= i64::from(SLOW_CALL_MS)),
         ),
-    )
-    .map(drop)
-}
-
-/// Counts the calls that `close` marks as interrupted, without their unknown usage, and returns their number. `close`
-/// takes the time (`?1`) and returns provider, model and start of each call.
-pub fn count_interrupted_in(
-    tx: &Write<'_>,
-    zone: &TimeZone,
-    kind: &'static str,
-    begun_before: Timestamp,
-    close: &'static str,
-) -> Result<usize> {
-    let closed: Vec<(String, String, Timestamp)> =
-        tx.all(close, [tx.now.0, begun_before.0], |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))))?;
-    let count = closed.len();
-    for (provider, model, created_at) in closed {
-        count_in(tx, &zone.today(created_at).to_string(), &CallUsage::interrupted(kind, provider, model))?;
-    }
-    Ok(count)
-}
-
-/// Charges all reservations in full, because the usage of interrupted calls is unknown. For the transaction that marks
-/// the calls as interrupted.
-pub fn spend_reservations_in(tx: &Write<'_>) -> Result<()> {
-    tx.execute(
-        "update model_spending set tokens = tokens + reserved_tokens, \
-         cost_micros = cost_micros + reserved_cost_micros, reserved_tokens = 0, reserved_cost_micros = 0 \
-         where reserved_tokens > 0",
-        (),
     )
     .map(drop)
 }
@@ -367,7 +338,8 @@ fn spent_in(tx: &Read<'_>, day: &str, owner: UserId) -> Result<Amount> {
     Ok(spent.unwrap_or_default())
 }
 
-fn stored(number: u64) -> i64 {
+/// Returns a number as it is stored.
+pub(super) fn stored(number: u64) -> i64 {
     // Limits numbers that a provider makes up, so that daily sums cannot overflow.
     i64::try_from(number).unwrap_or(i64::MAX).min(1 << 48)
 }

@@ -13,10 +13,10 @@ use crate::{
     domain::{
         Each,
         divination::{
-            budget::{self, Reservation},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
-                hourly_limit::{self, LimitedCall},
+                hourly_limit::{self, UserCall},
+                running_calls::{self, NewCall},
             },
             prompts::{PromptKind, Prompts},
         },
@@ -26,10 +26,9 @@ use crate::{
     error::Result,
     providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
-    types::{Date, Locale, MicroAmount, TimeZone, Timestamp, UserId},
+    types::{Date, Locale, MicroAmount, Timestamp, UserId},
 };
 
-const CALL_KIND: &str = "chat";
 /// A conversation to be continued by the model.
 #[derive(Clone)]
 pub struct Conversation {
@@ -47,7 +46,6 @@ pub struct PreparedChat {
     pub trace_id: String,
     user: UserId,
     request: ModelRequest,
-    reservation: Reservation,
 }
 
 /// The complete answer of the model.
@@ -89,7 +87,7 @@ pub struct ChatContext {
 pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation) -> Result<PreparedChat> {
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = calls.core.config.llm.calls_per_user_hour;
-    calls.core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Chat, allowed))?;
+    calls.core.store.read(|tx| hourly_limit::check_in(tx, user, UserCall::Chat, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
     let mut screening = match moderation::screen(&calls.moderation, user, &[field]) {
@@ -105,18 +103,17 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     let message_count = conversation.messages.len();
     let version = calls.prompts.version(PromptKind::Chat, conversation.locale);
     let request = request(calls, &trace_id, &profile, conversation);
-    let amount = calls.max_usage(&request);
+    let call = calls.new_call(user, UserCall::Chat, &request);
     let config = Arc::clone(&calls.core.config);
-    let (id, provider, model) = (trace_id.clone(), calls.models.name(), calls.models.model().to_owned());
     let begin = calls.core.store.write(move |tx| {
-        hourly_limit::count_in(tx, user, LimitedCall::Chat, allowed)?;
-        let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
+        hourly_limit::count_in(tx, user, UserCall::Chat, allowed)?;
+        running_calls::begin_in(tx, &config, &call)?;
         reviews::add_in(tx, &reviewed)?;
-        begin_in(tx, &id, user, message_count, (provider, &model, &version))?;
-        delete_surplus_in(tx, user, config.max_records_per_user())?;
-        Ok(reservation)
+        begin_in(tx, &call, message_count, &version)?;
+        delete_surplus_in(tx, user, config.max_records_per_user())
     });
-    Ok(PreparedChat { trace_id, user, request, reservation: begin.wait()? })
+    begin.wait()?;
+    Ok(PreparedChat { trace_id, user, request })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
@@ -131,7 +128,7 @@ pub fn run(
     prepared: &PreparedChat,
     sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> Result<ChatAnswer> {
-    let caller = ModelCaller { user: Some(prepared.user), kind: CALL_KIND };
+    let caller = ModelCaller { user: Some(prepared.user), kind: UserCall::Chat.name() };
     let CallReport { outcome, failure } = model_calls::run(calls, caller, prepared.request.clone(), sink);
     let (model, usage) = (outcome.model.clone(), outcome.usage);
     let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
@@ -222,13 +219,11 @@ fn request(calls: &ModelCalls, trace_id: &str, profile: &Profile, conversation: 
 }
 
 fn finish(calls: &ModelCalls, prepared: &PreparedChat, outcome: Outcome) -> Result<Timestamp> {
-    let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
+    let trace_id = prepared.trace_id.clone();
     let config = Arc::clone(&calls.core.config);
     model_calls::store_outcome(calls, &prepared.trace_id, move |tx| {
-        if !finish_in(tx, &trace_id, &outcome)? {
-            return Ok(None);
-        }
-        Ok(Some((tx.now, outcome.settle_in(tx, &config.llm, &reservation)?)))
+        let Some(warnings) = outcome.settle_in(tx, &config.llm, &trace_id)? else { return Ok(None) };
+        Ok(finish_in(tx, &trace_id, &outcome)?.then_some((tx.now, warnings)))
     })
 }
 
@@ -242,18 +237,20 @@ fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     .map(drop)
 }
 
-fn begin_in(
-    tx: &Write<'_>,
-    trace_id: &str,
-    user: UserId,
-    messages: usize,
-    (provider, model, version): (&str, &str, &str),
-) -> Result<()> {
-    users::require_in(tx, user)?;
+fn begin_in(tx: &Write<'_>, call: &NewCall, messages: usize, version: &str) -> Result<()> {
+    users::require_in(tx, call.user)?;
     tx.execute(
         "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
          values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",
-        (trace_id, user.0, i64::try_from(messages).unwrap_or(i64::MAX), provider, model, version, tx.now.0),
+        (
+            &call.trace_id,
+            call.user.0,
+            i64::try_from(messages).unwrap_or(i64::MAX),
+            call.provider,
+            &call.model,
+            version,
+            tx.now.0,
+        ),
     )
     .map(drop)
 }
@@ -283,22 +280,14 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
     Ok(finished == 1)
 }
 
-/// Returns true if a running chat began before a time.
-pub fn has_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<bool> {
-    let running = "select 1 from chats where status = 'running' and created_at < ?1 limit 1";
-    Ok(tx.first(running, [begun_before.0], |_| Ok(()))?.is_some())
-}
-
-/// Marks running chats that began before a time as interrupted, counts them, and returns their number.
-pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone, begun_before: Timestamp) -> Result<usize> {
-    budget::count_interrupted_in(
-        tx,
-        zone,
-        CALL_KIND,
-        begun_before,
-        "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
-         where status = 'running' and created_at < ?2 returning provider, model, created_at",
+/// Marks the record of a running call as interrupted.
+pub fn interrupt_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    tx.execute(
+        "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?2 \
+         where trace_id = ?1 and status = 'running'",
+        (trace_id, tx.now.0),
     )
+    .map(drop)
 }
 
 #[cfg(test)]

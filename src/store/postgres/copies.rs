@@ -4,6 +4,7 @@
 //! stops, another one takes over at once; if it is killed, when its term has ended.
 
 use std::{
+    ops::ControlFlow,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -17,7 +18,7 @@ use super::{committer::missing_lock, connection::Connector, schema, session::Ses
 use crate::{
     concurrency::lock::lock_unpoisoned,
     error::{Error, Result},
-    store::transaction::Access,
+    store::{transaction::Access, value::SqlValue},
     types::random_hex,
 };
 
@@ -27,13 +28,21 @@ const TERM_MS: i64 = 15_000;
 /// A leader stops its jobs before another copy can take over.
 const TERM: Duration = Duration::from_secs(10);
 /// A copy that was not seen for this long does not run any more.
-pub(super) const GONE_AFTER_MS: i64 = 15_000;
+const GONE_AFTER_MS: i64 = 15_000;
+const GONE_AFTER: Duration = Duration::from_millis(GONE_AFTER_MS.unsigned_abs());
 
 /// The state of a copy: whether it leads, and how many others run.
 #[derive(Default)]
 pub(in crate::store) struct CopyStatus {
-    leads_until: Mutex<Option<Instant>>,
+    lead: Mutex<Option<Lead>>,
     others: AtomicU32,
+}
+
+/// The time in which this copy leads.
+#[derive(Clone, Copy)]
+struct Lead {
+    since: Instant,
+    until: Instant,
 }
 
 /// The thread that renews the row of this copy. It gives up the lead when it is dropped.
@@ -45,7 +54,16 @@ pub(super) struct Membership {
 impl CopyStatus {
     /// Returns true if this copy runs the jobs that must run once.
     pub(in crate::store) fn is_leader(&self) -> bool {
-        lock_unpoisoned(&self.leads_until).is_some_and(|until| Instant::now() < until)
+        self.lead().is_some()
+    }
+
+    /// Returns true if this copy has been the leader for as long as another copy takes to be seen as gone.
+    pub(in crate::store) fn leads_steadily(&self) -> bool {
+        self.lead().is_some_and(|lead| lead.since.elapsed() >= GONE_AFTER)
+    }
+
+    fn lead(&self) -> Option<Lead> {
+        lock_unpoisoned(&self.lead).filter(|lead| Instant::now() < lead.until)
     }
 
     /// Returns the number of other running copies.
@@ -86,11 +104,11 @@ impl CopyStatus {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?
             .ok_or_else(missing_lock)?;
-        let others = "select count(*) from store_copies where copy <> ?1 and is_server = 1 and seen_at > ?2";
-        let others = access.first(others, &(copy, now - GONE_AFTER_MS), |row| row.get(0))?.unwrap_or(0);
+        let others = running_in(access)?.into_iter().filter(|name| name != copy).count();
         session.run("commit")?;
-        *lock_unpoisoned(&self.leads_until) = leads.then(|| begun + TERM);
-        self.others.store(others, Ordering::Relaxed);
+        let since = self.lead().map_or(begun, |lead| lead.since);
+        *lock_unpoisoned(&self.lead) = leads.then(|| Lead { since, until: begun + TERM });
+        self.others.store(u32::try_from(others).map_err(Error::internal)?, Ordering::Relaxed);
         Ok(version as usize <= schema::VERSION && is_mine == 1)
     }
 }
@@ -144,6 +162,17 @@ impl Drop for Membership {
             tracing::error!("the thread of the copies has panicked");
         }
     }
+}
+
+/// Returns the names of the copies that run, including this one.
+pub(in crate::store) fn running_in(access: Access<'_>) -> Result<Vec<String>> {
+    let mut copies = Vec::new();
+    let running = concat!("select copy from store_copies where is_server = 1 and seen_at > ", server_clock!(), " - ?1");
+    let all = access.query(running, &[SqlValue::Integer(GONE_AFTER_MS)], &mut |row| {
+        copies.push(row.get(0)?);
+        Ok(ControlFlow::Continue(()))
+    });
+    all.map(|_| copies)
 }
 
 /// Lets another copy lead at once.

@@ -11,7 +11,7 @@ use tokio_postgres::{Error as DatabaseError, binary_copy::BinaryCopyInWriter, er
 
 use super::{
     connection::{Address, Connector},
-    copies::GONE_AFTER_MS,
+    copies::running_in,
     schema,
     session::Session,
 };
@@ -72,9 +72,7 @@ impl ServerCopySide {
 
     /// Counts the copies of the service that run on the database.
     pub(in crate::store) fn running_servers(&self) -> Result<i64> {
-        let count =
-            concat!("select count(*) from store_copies where is_server = 1 and seen_at > ", server_clock!(), " - ?1");
-        Ok(self.access().first(count, &[GONE_AFTER_MS], |row| row.get(0))?.unwrap_or(0))
+        i64::try_from(running_in(self.access())?.len()).map_err(Error::internal)
     }
 
     pub(in crate::store) fn insert_into(&self, table: &TableLayout) -> Result<ServerRows<'_>> {

@@ -43,6 +43,7 @@ pub use self::{
     report::{OLDEST_VERSION as OLDEST_SERVER_VERSION, ServerReport},
 };
 pub(super) use self::{
+    copies::running_in as running_copies_in,
     copy::{ServerCopySide, ServerRows},
     session::Session,
 };
@@ -155,6 +156,10 @@ impl ServerStore {
         let membership = Membership::begin(connector, status, outdated, self.shared.copy.clone())?;
         *lock_unpoisoned(&self.shared.membership) = Some(membership);
         Ok(())
+    }
+
+    pub(super) fn copy_name(&self) -> &str {
+        &self.shared.copy
     }
 
     pub(super) fn status(&self) -> &CopyStatus {

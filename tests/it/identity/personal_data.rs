@@ -57,7 +57,7 @@ const EXPORTED: [(&str, &str); 23] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 12] = [
+const EXCEPTIONS: [(&str, &str); 13] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -68,6 +68,7 @@ const EXCEPTIONS: [(&str, &str); 12] = [
     ("session_texts", "the texts of the sessions once more, to be searched"),
     ("deletions", "the ids of what the user deleted, kept for the other devices"),
     ("webhook_events", "tells the operator's systems of facts that the export has"),
+    ("running_calls", "told as interpretations and chats, and deleted when the call ends"),
     ("model_calls", "when the calls of the last hour began, to be counted"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
@@ -132,6 +133,11 @@ fn whole_person(server: &Server) -> Caller {
         "insert into suspensions (user_id, scope, source, reason, actor, created_at, lifted_at) \
          values ({}, 'account', 'staff', '{}', 'cli', 1, 2)",
         user.user_id, MORE_TEXTS[10]
+    ));
+    server.edit(&format!(
+        "insert into running_calls (trace_id, copy, user_id, kind, provider, model, day, reserved_tokens, \
+         reserved_cost_micros) values ('a call', '', {}, 'chat', 'stub', 'stub-1', '2026-01-01', 1, 1)",
+        user.user_id
     ));
     server.edit(&format!("insert into imported_users values ('legacy', 'u-1', {})", user.user_id));
     server.edit(&format!(

@@ -9,15 +9,12 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        divination::{
-            budget,
-            model_calls::{CallStatus, Outcome},
-        },
+        divination::model_calls::{CallStatus, Outcome, running_calls::NewCall},
         identity::users,
     },
     error::{Code, Result},
     store::{Read, Row, RowResult, Write, sliding_window::PURGE_BATCH},
-    types::{JsonText, MicroAmount, PageRequest, Paginated, TimeZone, Timestamp, UserId, milliseconds},
+    types::{JsonText, MicroAmount, PageRequest, Paginated, Timestamp, UserId, milliseconds},
 };
 
 /// The columns of a record, in the order in which [`record_of`] reads them.
@@ -31,9 +28,6 @@ macro_rules! columns {
 
 /// One in so many of the kept records may have more than 4,000 characters of data.
 const LARGE_SHARE: u32 = 10;
-
-/// The kind by which calls are counted.
-pub(super) const CALL_KIND: &str = "interpretation";
 
 /// A record of an interpretation.
 #[derive(Clone, Debug)]
@@ -68,11 +62,8 @@ pub struct CallRecord {
 
 /// A record as written before the call.
 pub(super) struct NewRecord {
-    pub trace_id: String,
-    pub user: UserId,
+    pub call: NewCall,
     pub question: CastingQuestion,
-    pub provider: &'static str,
-    pub model: String,
     pub prompt_version: String,
     pub retention: RecordRetention,
 }
@@ -202,12 +193,6 @@ pub fn succeeded_in(tx: &Read<'_>, trace_ids: &[String]) -> Result<Vec<CallRecor
     Ok(found.into_iter().map(|(_, record)| record).collect())
 }
 
-/// Returns the trace ids of running calls that began before a time, with their users.
-pub fn list_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<Vec<(String, UserId)>> {
-    let running = "select trace_id, user_id from interpretations where status = 'running' and created_at < ?1";
-    tx.all(running, [begun_before.0], |row| Ok((row.get(0)?, UserId(row.get(1)?))))
-}
-
 /// Returns the record's position by age and its status.
 pub fn position_and_status_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, CallStatus)>> {
     let sql = "select id, status from interpretations where trace_id = ?1";
@@ -229,16 +214,6 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
         (user.0, tx.now.0),
     )
     .map(drop)
-}
-
-/// Returns true if the record was deleted, or erased with its user's account.
-pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
-    tx.one(
-        "select not exists (select 1 from interpretations where trace_id = ?1 \
-         and (question <> '' or divination_data is not null))",
-        [trace_id],
-        |row| row.get(0),
-    )
 }
 
 /// Exports the user's records.
@@ -283,18 +258,18 @@ pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Resu
 }
 
 pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<()> {
-    users::require_in(tx, record.user)?;
+    users::require_in(tx, record.call.user)?;
     tx.execute(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
          model, prompt_version, created_at, of_session) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10)",
         (
-            &record.trace_id,
-            record.user.0,
+            &record.call.trace_id,
+            record.call.user.0,
             &record.question.question_type,
             &record.question.question,
             record.question.divination_data.as_ref().map(JsonText::as_str),
-            record.provider,
-            &record.model,
+            record.call.provider,
+            &record.call.model,
             &record.prompt_version,
             tx.now.0,
             record.retention == RecordRetention::WithSession,
@@ -333,22 +308,14 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
     )
 }
 
-/// Returns true if a running call began before a time.
-pub fn has_running_before_in(tx: &Read<'_>, begun_before: Timestamp) -> Result<bool> {
-    let running = "select 1 from interpretations where status = 'running' and created_at < ?1 limit 1";
-    Ok(tx.first(running, [begun_before.0], |_| Ok(()))?.is_some())
-}
-
-/// Marks running calls that began before a time as interrupted, counts them, and returns their number.
-pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone, begun_before: Timestamp) -> Result<usize> {
-    budget::count_interrupted_in(
-        tx,
-        zone,
-        CALL_KIND,
-        begun_before,
-        "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
-         where status = 'running' and created_at < ?2 returning provider, model, created_at",
+/// Marks the record of a running call as interrupted.
+pub fn interrupt_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    tx.execute(
+        "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?2 \
+         where trace_id = ?1 and status = 'running'",
+        (trace_id, tx.now.0),
     )
+    .map(drop)
 }
 
 fn record_of(row: &Row<'_>) -> RowResult<CallRecord> {

@@ -11,11 +11,11 @@ use super::{
 use crate::{
     domain::{
         divination::{
-            budget::{self, Reservation},
             hexagram::{self, Cast, Facts},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
-                hourly_limit::{self, LimitedCall},
+                hourly_limit::{self, UserCall},
+                running_calls,
             },
             prompts::PromptKind,
         },
@@ -24,7 +24,7 @@ use crate::{
     },
     error::Result,
     providers::llm::{Flow, ModelRequest, builtin::AskerGender},
-    store::{Pending, Write},
+    store::Write,
     types::{JsonText, UserId},
 };
 
@@ -35,7 +35,6 @@ pub struct PreparedInterpretation {
     pub cast: Option<Cast>,
     user: UserId,
     request: Box<ModelRequest>,
-    reservation: Reservation,
 }
 
 /// Screens the question and its type, reserves the budget and writes the record.
@@ -71,7 +70,7 @@ fn begin(
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
     let asker = core.store.read(|tx| {
-        hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed)?;
+        hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
         Ok(asker_gender(users::profile_in(tx, user)?.gender))
     })?;
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
@@ -91,29 +90,24 @@ fn begin(
         user_reference: model_calls::user_reference(core, user),
         ..request(calls, &trace_id, &question, &facts, asker)
     };
-    let amount = calls.max_usage(&request);
     let config = Arc::clone(&core.config);
     let prompt_version = calls.prompts.version(PromptKind::Interpretation, question.locale);
     let record = NewRecord {
-        trace_id: trace_id.clone(),
-        user,
+        call: calls.new_call(user, UserCall::Interpretation, &request),
         question,
-        provider: calls.models.name(),
-        model: calls.models.model().to_owned(),
         prompt_version,
         retention,
     };
-    let begin: Pending<Reservation> = core.store.write(move |tx| {
-        hourly_limit::count_in(tx, user, LimitedCall::Interpretation, allowed)?;
-        let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
+    let begin = core.store.write(move |tx| {
+        hourly_limit::count_in(tx, user, UserCall::Interpretation, allowed)?;
+        running_calls::begin_in(tx, &config, &record.call)?;
         reviews::add_in(tx, &reviewed)?;
         record::begin_in(tx, &record)?;
         record::delete_surplus_in(tx, user, config.max_records_per_user())?;
-        also(tx, &record.trace_id)?;
-        Ok(reservation)
+        also(tx, &record.call.trace_id)
     });
-    let (cast, reservation) = (facts.cast, begin.wait()?);
-    Ok(PreparedInterpretation { trace_id, cast, user, request: Box::new(request), reservation })
+    begin.wait()?;
+    Ok(PreparedInterpretation { trace_id, cast: facts.cast, user, request: Box::new(request) })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
@@ -141,7 +135,7 @@ pub fn run_with(
     sink: &mut dyn FnMut(&str) -> Flow,
     also: impl Fn(&Write<'_>, &CallRecord) -> Result<()> + Send + Sync + 'static,
 ) -> Result<CallRecord> {
-    let caller = ModelCaller { user: Some(prepared.user), kind: record::CALL_KIND };
+    let caller = ModelCaller { user: Some(prepared.user), kind: UserCall::Interpretation.name() };
     let CallReport { outcome, failure } =
         model_calls::run(calls, caller, ModelRequest::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(calls, prepared, outcome, also)?;
@@ -157,16 +151,11 @@ fn finish(
     outcome: Outcome,
     also: impl Fn(&Write<'_>, &CallRecord) -> Result<()> + Send + Sync + 'static,
 ) -> Result<CallRecord> {
-    let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
+    let trace_id = prepared.trace_id.clone();
     let config = Arc::clone(&calls.core.config);
     model_calls::store_outcome(calls, &prepared.trace_id, move |tx| {
-        let record = record::finish_in(tx, &trace_id, &outcome)?;
-        // Usage is settled also if the record was deleted meanwhile, but only once.
-        if record.is_none() && !record::is_erased_in(tx, &trace_id)? {
-            return Ok(None);
-        }
-        let warnings = outcome.settle_in(tx, &config.llm, &reservation)?;
-        let Some(record) = record else { return Ok(None) };
+        let Some(warnings) = outcome.settle_in(tx, &config.llm, &trace_id)? else { return Ok(None) };
+        let Some(record) = record::finish_in(tx, &trace_id, &outcome)? else { return Ok(None) };
         also(tx, &record)?;
         Ok(Some((record, warnings)))
     })

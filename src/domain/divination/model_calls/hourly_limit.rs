@@ -7,24 +7,19 @@ use crate::{
         Read, Write,
         sliding_window::{self, HOUR, Window, WindowUse},
     },
-    types::UserId,
+    types::{UserId, named_enum},
 };
 
-/// The kinds of call that are limited, each by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitedCall {
-    Interpretation,
-    Chat,
+named_enum! {
+    /// The kinds of call that users make. Each is limited by itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum UserCall {
+        Interpretation = "interpretation",
+        Chat = "chat",
+    }
 }
 
-impl LimitedCall {
-    const fn kind(self) -> &'static str {
-        match self {
-            Self::Interpretation => "interpretation",
-            Self::Chat => "chat",
-        }
-    }
-
+impl UserCall {
     /// Returns the limit on calls of this kind in an hour.
     pub const fn limit(self, quota: u32) -> RateLimit {
         let name = match self {
@@ -52,16 +47,16 @@ impl LimitedCall {
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn check_in(tx: &Read<'_>, user: UserId, call: LimitedCall, allowed: u32) -> Result<()> {
+pub fn check_in(tx: &Read<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<()> {
     sliding_window::require_open_in(tx, &[window(user, call, allowed)])
 }
 
 /// Returns how many more calls a user may make in the hour.
-pub fn use_in(tx: &Read<'_>, user: UserId, call: LimitedCall, allowed: u32) -> Result<WindowUse> {
+pub fn use_in(tx: &Read<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<WindowUse> {
     window(user, call, allowed).use_in(tx)
 }
 
-fn window(user: UserId, call: LimitedCall, allowed: u32) -> Window<i64> {
+fn window(user: UserId, call: UserCall, allowed: u32) -> Window<i64> {
     Window { limit: call.limit(allowed), newest_first: call.newest_first(), key: user.0 }
 }
 
@@ -69,11 +64,11 @@ fn window(user: UserId, call: LimitedCall, allowed: u32) -> Window<i64> {
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn count_in(tx: &Write<'_>, user: UserId, call: LimitedCall, allowed: u32) -> Result<()> {
+pub fn count_in(tx: &Write<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<()> {
     check_in(tx, user, call, allowed)?;
     tx.execute(
         "insert into model_calls (user_id, kind, created_at) values (?1, ?2, ?3)",
-        (user.0, call.kind(), tx.now.0),
+        (user.0, call.name(), tx.now.0),
     )
     .map(drop)
 }

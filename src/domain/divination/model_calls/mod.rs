@@ -7,6 +7,7 @@
 mod admission_queue;
 mod outcome_retry_queue;
 pub mod hourly_limit;
+pub mod running_calls;
 mod service;
 mod outcome;
 mod answer_screen;

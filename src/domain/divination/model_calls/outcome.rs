@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::service::ModelCalls;
+use super::{running_calls, service::ModelCalls};
 use crate::{
     config,
-    domain::divination::budget::{self, Amount, BudgetWarning, CallUsage, Reservation},
+    domain::divination::budget::{self, Amount, BudgetWarning, CallUsage},
     error::Result,
     providers::{
         Failure, FailureKind,
@@ -68,14 +68,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Settles the budgets, in the transaction that finishes the caller's record.
+    /// Ends the call and settles the budgets, in the transaction that finishes the caller's record. Returns `None` if the
+    /// call was closed before, because its copy of the service seemed to be gone.
     pub fn settle_in(
         &self,
         tx: &Write<'_>,
         settings: &config::LlmConfig,
-        reservation: &Reservation,
-    ) -> Result<Vec<BudgetWarning>> {
-        budget::settle_in(tx, settings, reservation, &self.call_usage)
+        trace_id: &str,
+    ) -> Result<Option<Vec<BudgetWarning>>> {
+        running_calls::end_in(tx, settings, trace_id, &self.call_usage)
     }
 
     /// Counts a call for which no budget was reserved.

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{admission_queue::AdmissionQueue, outcome_retry_queue::OutcomeRetryQueue};
+use super::{
+    admission_queue::AdmissionQueue, hourly_limit::UserCall, outcome_retry_queue::OutcomeRetryQueue,
+    running_calls::NewCall,
+};
 use crate::{
     core::Core,
     domain::{
-        divination::{
-            budget::{self, Amount},
-            prompts::Prompts,
-        },
+        divination::{budget, prompts::Prompts},
         moderation::Moderation,
     },
     providers::llm::{ModelRequest, models::Models},
+    types::UserId,
 };
 
 /// Admission, the models with their circuit breakers, and outcomes that are not stored yet.
@@ -37,9 +38,18 @@ impl ModelCalls {
         Self { core, moderation, models, prompts, queue, retry_queue: OutcomeRetryQueue::default() }
     }
 
-    /// Returns the maximum usage of a request at the primary model.
-    pub fn max_usage(&self, request: &ModelRequest) -> Amount {
-        budget::max_usage(&self.core.config.llm, self.models.name(), self.models.model(), request)
+    /// Returns the call of the primary model that a request begins.
+    pub fn new_call(&self, user: UserId, kind: UserCall, request: &ModelRequest) -> NewCall {
+        let (provider, model) = (self.models.name(), self.models.model());
+        NewCall {
+            trace_id: request.trace_id.clone(),
+            copy: self.core.store.copy_name().to_owned(),
+            user,
+            kind,
+            provider,
+            model: model.to_owned(),
+            amount: budget::max_usage(&self.core.config.llm, provider, model, request),
+        }
     }
 
     /// Tries again to store outcomes that could not be stored. A periodic job calls it.

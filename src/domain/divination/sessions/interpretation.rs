@@ -14,7 +14,7 @@ use crate::{
     domain::{
         divination::{
             interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
-            model_calls::ModelCalls,
+            model_calls::{ModelCalls, running_calls},
         },
         money::points,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
@@ -22,7 +22,7 @@ use crate::{
     error::{Code, Result},
     providers::llm::Flow,
     store::{Pending, Read, Write, sliding_window::PURGE_BATCH},
-    types::{JsonText, Locale, Timestamp, UserId},
+    types::{JsonText, Locale, UserId},
 };
 
 /// Calls without an interpretation that are kept for each session.
@@ -172,19 +172,9 @@ pub fn list(core: &Core, session: &Session) -> Result<SessionInterpretations> {
     Ok(SessionInterpretations { items, remaining, next_points })
 }
 
-/// Refunds calls that the stop or crash of the service interrupted, before they are marked.
-pub fn refund_interrupted_in(tx: &Write<'_>, begun_before: Timestamp) -> Result<()> {
-    for (trace_id, user) in interpretation::list_running_before_in(tx, begun_before)? {
-        refund_in(tx, user, &trace_id)?;
-    }
-    Ok(())
-}
-
 /// Refunds the running calls of a user whose account is about to be deleted.
 pub fn refund_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    for (trace_id, _) in
-        interpretation::list_running_before_in(tx, Timestamp(i64::MAX))?.into_iter().filter(|(_, owner)| *owner == user)
-    {
+    for trace_id in running_calls::list_of_user_in(tx, user)? {
         refund_in(tx, user, &trace_id)?;
     }
     Ok(())
@@ -286,7 +276,7 @@ fn finish_in(tx: &Write<'_>, session_id: &str, record: &CallRecord) -> Result<()
 
 /// Returns the points of a call without an interpretation. A suspended account must not keep the call from being
 /// finished, so its refund is left to an operator.
-fn refund_in(tx: &Write<'_>, user: UserId, trace_id: &str) -> Result<()> {
+pub fn refund_in(tx: &Write<'_>, user: UserId, trace_id: &str) -> Result<()> {
     let points = record::points_of_call_in(tx, trace_id)?;
     if points == 0 {
         return Ok(());

@@ -158,6 +158,7 @@ fn erase_in(
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
     budget::erase_user_in(tx, home, id)?;
     model_calls::hourly_limit::erase_user_in(tx, id)?;
+    model_calls::running_calls::erase_user_in(tx, id)?;
     staff_notes::erase_user_in(tx, id)?;
     imports::erase_user_in(tx, id)?;
     suspensions::erase_user_in(tx, id)?;

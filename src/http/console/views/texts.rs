@@ -1087,6 +1087,7 @@ pub fn table(language: Language, name: &str) -> &str {
         "interpretations" => ("解卦记录", "interpretations"),
         "chats" => ("对话", "chat turns"),
         "model_calls" => ("模型调用", "model calls"),
+        "running_calls" => ("运行中的模型调用", "running model calls"),
         "model_usage" => ("模型用量", "model usage"),
         "figures" => ("统计", "figures"),
         "figure_marks" => ("统计进度", "marks of figures"),
