@@ -123,7 +123,7 @@ impl Shared {
 
     fn wait(&self) {
         let gate = self.gate.lock().unwrap();
-        drop(self.opened.wait_timeout_while(gate, Duration::from_secs(30), |open| !*open).unwrap());
+        drop(self.opened.wait_timeout_while(gate, Duration::from_mins(2), |open| !*open).unwrap());
     }
 }
 
