@@ -381,7 +381,7 @@ fn a_hundred_thousand_words_delay_nobody() {
         let mut imported_at = None;
         // During the import, the recompilation and for a while after.
         while seen_at.is_none_or(|seen: Instant| seen.elapsed() < Duration::from_millis(500)) {
-            assert!(started_at.elapsed() < Duration::from_secs(240), "the list is not compiled");
+            assert!(started_at.elapsed() < Duration::from_mins(4), "the list is not compiled");
             let sent = Instant::now();
             check(&server, &user, "今年换工作合适吗").expect(200);
             times.push(sent.elapsed());
