@@ -365,8 +365,8 @@ impl Store {
         }
     }
 
-    /// Returns true if this process has run these jobs without a break for as long as another copy takes to be seen as gone.
-    /// After an outage of the database, the other copies have had time to announce themselves then.
+    /// Returns true if this process has been the leader without a break for as long as another copy takes to be seen as
+    /// gone. So the other copies had time to announce themselves after an outage of the database.
     pub fn leads_steadily(&self) -> bool {
         match &self.engine {
             Engine::File(_) => true,

@@ -169,7 +169,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + other
 }
 
-/// Reserves the amount that a call may use.
+/// Reserves the amount that a call may use, and returns the day whose budget it is.
 ///
 /// # Errors
 /// `budget_spent` if the budget of the user or of all users is used up, counting running calls.
@@ -179,14 +179,13 @@ pub fn reserve_in(
     zone: &TimeZone,
     user: UserId,
     amount: Amount,
-) -> Result<Reservation> {
+) -> Result<String> {
     let day = zone.today(tx.now).to_string();
-    let reservation = Reservation { user: Some(user), day, amount };
     if amount == Amount::default() {
-        return Ok(reservation);
+        return Ok(day);
     }
     for (owner, limits) in [(ALL_USERS, global_limits(settings)), (user, user_limits(settings))] {
-        let spent = spent_in(tx, &reservation.day, owner)?;
+        let spent = spent_in(tx, &day, owner)?;
         if limits.tokens.is_some_and(|limit| spent.tokens >= limit)
             || limits.cost.is_some_and(|limit| spent.cost >= limit)
         {
@@ -202,10 +201,10 @@ pub fn reserve_in(
              values (?1, ?2, 0, 0, ?3, ?4) on conflict (day, user_id) do update set \
              reserved_tokens = model_spending.reserved_tokens + excluded.reserved_tokens, \
              reserved_cost_micros = model_spending.reserved_cost_micros + excluded.reserved_cost_micros",
-            (&reservation.day, owner.0, stored(amount.tokens), stored(amount.cost.0)),
+            (&day, owner.0, stored(amount.tokens), stored(amount.cost.0)),
         )?;
     }
-    Ok(reservation)
+    Ok(day)
 }
 
 /// Releases the reservation, charges the actual usage, and returns the warnings that this call caused.
@@ -344,7 +343,8 @@ pub(super) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX).min(1 << 48)
 }
 
-fn amount_of(row: &Row<'_>) -> RowResult<Amount> {
+/// Reads an amount from the first two columns.
+pub(super) fn amount_of(row: &Row<'_>) -> RowResult<Amount> {
     Ok(Amount { tokens: unsigned(row.get(0)?), cost: MicroAmount::from_stored(row.get(1)?) })
 }
 

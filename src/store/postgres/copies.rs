@@ -104,7 +104,7 @@ impl CopyStatus {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?
             .ok_or_else(missing_lock)?;
-        let others = running_in(access)?.into_iter().filter(|name| name != copy).count();
+        let others = running_copies_in(access)?.into_iter().filter(|name| name != copy).count();
         session.run("commit")?;
         let since = self.lead().map_or(begun, |lead| lead.since);
         *lock_unpoisoned(&self.lead) = leads.then(|| Lead { since, until: begun + TERM });
@@ -165,7 +165,7 @@ impl Drop for Membership {
 }
 
 /// Returns the names of the copies that run, including this one.
-pub(in crate::store) fn running_in(access: Access<'_>) -> Result<Vec<String>> {
+pub(in crate::store) fn running_copies_in(access: Access<'_>) -> Result<Vec<String>> {
     let mut copies = Vec::new();
     let running = concat!("select copy from store_copies where is_server = 1 and seen_at > ", server_clock!(), " - ?1");
     let all = access.query(running, &[SqlValue::Integer(GONE_AFTER_MS)], &mut |row| {

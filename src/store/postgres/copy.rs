@@ -11,7 +11,7 @@ use tokio_postgres::{Error as DatabaseError, binary_copy::BinaryCopyInWriter, er
 
 use super::{
     connection::{Address, Connector},
-    copies::running_in,
+    copies::running_copies_in,
     schema,
     session::Session,
 };
@@ -72,7 +72,7 @@ impl ServerCopySide {
 
     /// Counts the copies of the service that run on the database.
     pub(in crate::store) fn running_servers(&self) -> Result<i64> {
-        i64::try_from(running_in(self.access())?.len()).map_err(Error::internal)
+        i64::try_from(running_copies_in(self.access())?.len()).map_err(Error::internal)
     }
 
     pub(in crate::store) fn insert_into(&self, table: &TableLayout) -> Result<ServerRows<'_>> {

@@ -43,7 +43,7 @@ pub use self::{
     report::{OLDEST_VERSION as OLDEST_SERVER_VERSION, ServerReport},
 };
 pub(super) use self::{
-    copies::running_in as running_copies_in,
+    copies::running_copies_in,
     copy::{ServerCopySide, ServerRows},
     session::Session,
 };

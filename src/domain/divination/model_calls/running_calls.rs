@@ -10,7 +10,7 @@ use crate::{
     domain::divination::budget::{self, Amount, BudgetWarning, CallUsage, Reservation},
     error::Result,
     store::{Read, Row, RowResult, Write},
-    types::{MicroAmount, UserId},
+    types::UserId,
 };
 
 /// A call that begins.
@@ -55,8 +55,7 @@ impl AbandonedCall {
 /// # Errors
 /// `budget_spent` if the budget of the user or of all users is used up, counting running calls.
 pub fn begin_in(tx: &Write<'_>, config: &Config, call: &NewCall) -> Result<()> {
-    let Reservation { day, amount, .. } =
-        budget::reserve_in(tx, &config.llm, &config.limits.time_zone, call.user, call.amount)?;
+    let day = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, call.user, call.amount)?;
     tx.execute(
         "insert into running_calls (trace_id, copy, user_id, kind, provider, model, day, reserved_tokens, \
          reserved_cost_micros) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -68,8 +67,8 @@ pub fn begin_in(tx: &Write<'_>, config: &Config, call: &NewCall) -> Result<()> {
             call.provider,
             &call.model,
             day,
-            budget::stored(amount.tokens),
-            budget::stored(amount.cost.0),
+            budget::stored(call.amount.tokens),
+            budget::stored(call.amount.cost.0),
         ),
     )
     .map(drop)
@@ -84,8 +83,8 @@ pub fn end_in(
     usage: &CallUsage,
 ) -> Result<Option<Vec<BudgetWarning>>> {
     let ended =
-        "delete from running_calls where trace_id = ?1 returning user_id, day, reserved_tokens, reserved_cost_micros";
-    let reservation = tx.first(ended, [trace_id], |row| reservation_of(row, 0))?;
+        "delete from running_calls where trace_id = ?1 returning reserved_tokens, reserved_cost_micros, user_id, day";
+    let reservation = tx.first(ended, [trace_id], reservation_of)?;
     reservation.map(|reservation| budget::settle_in(tx, settings, &reservation, usage)).transpose()
 }
 
@@ -98,15 +97,15 @@ pub fn has_abandoned(core: &Core) -> Result<bool> {
 pub fn take_abandoned_in(tx: &Write<'_>, also: Option<&str>) -> Result<Vec<AbandonedCall>> {
     let mut calls = Vec::new();
     for copy in owners_gone_in(tx, also)? {
-        let taken = "delete from running_calls where copy = ?1 returning trace_id, kind, provider, model, user_id, day, \
-                     reserved_tokens, reserved_cost_micros";
+        let taken = "delete from running_calls where copy = ?1 returning reserved_tokens, reserved_cost_micros, \
+                     user_id, day, trace_id, kind, provider, model";
         calls.extend(tx.all(taken, [copy], |row| {
             Ok(AbandonedCall {
-                trace_id: row.get(0)?,
-                kind: row.get_parsed(1, UserCall::from_name)?,
-                provider: row.get(2)?,
-                model: row.get(3)?,
-                reservation: reservation_of(row, 4)?,
+                reservation: reservation_of(row)?,
+                trace_id: row.get(4)?,
+                kind: row.get_parsed(5, UserCall::from_name)?,
+                provider: row.get(6)?,
+                model: row.get(7)?,
             })
         })?);
     }
@@ -132,13 +131,7 @@ fn owners_gone_in(tx: &Read<'_>, also: Option<&str>) -> Result<Vec<String>> {
     Ok(owners)
 }
 
-fn reservation_of(row: &Row<'_>, first: usize) -> RowResult<Reservation> {
-    Ok(Reservation {
-        user: row.get::<Option<i64>>(first)?.map(UserId),
-        day: row.get(first + 1)?,
-        amount: Amount {
-            tokens: row.get::<i64>(first + 2)?.unsigned_abs(),
-            cost: MicroAmount::from_stored(row.get(first + 3)?),
-        },
-    })
+fn reservation_of(row: &Row<'_>) -> RowResult<Reservation> {
+    let amount = budget::amount_of(row)?;
+    Ok(Reservation { amount, user: row.get::<Option<i64>>(2)?.map(UserId), day: row.get(3)? })
 }
