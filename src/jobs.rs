@@ -477,9 +477,7 @@ fn entries_read(run: &JobRun) -> impl FnMut(i64, i64) + '_ {
 
 /// Closes the model calls that copies of the service left when they were killed.
 fn close_calls_of_gone_copies(app: &App) {
-    let store = &app.core.store;
-    if store.file().is_none()
-        && store.leads_steadily()
+    if app.core.store.leads_steadily()
         && let Err(error) = crash_recovery::close_abandoned(&app.core)
     {
         tracing::warn!(%error, "the model calls of a killed copy could not be closed");

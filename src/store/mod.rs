@@ -59,6 +59,9 @@ use crate::{
     types::Timestamp,
 };
 
+/// The name of the one process that uses a file, which has no copies.
+const FILE_COPY_NAME: &str = "";
+
 /// Interval at which the writer checks for a cancelled preparation.
 const CANCELLATION_POLL: Duration = Duration::from_millis(50);
 
@@ -377,7 +380,7 @@ impl Store {
     /// Returns the name of this process among the copies of the service; empty for a file, which one process uses.
     pub fn copy_name(&self) -> &str {
         match &self.engine {
-            Engine::File(_) => "",
+            Engine::File(_) => FILE_COPY_NAME,
             Engine::Server(server) => server.copy_name(),
         }
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    SnapshotId,
+    FILE_COPY_NAME, SnapshotId,
     postgres::{self, Session},
     row::Row,
     sqlite::{FileConnection, Statement},
@@ -123,10 +123,10 @@ impl<'connection> Read<'connection> {
         self.snapshot_id
     }
 
-    /// Returns the names of the running copies of the service on a database server; none for a file, which one process uses.
+    /// Returns the names of the running copies of the service, including this one.
     pub fn running_copies(&self) -> Result<Vec<String>> {
         match self.access {
-            Access::File(_) => Ok(Vec::new()),
+            Access::File(_) => Ok(vec![FILE_COPY_NAME.to_owned()]),
             Access::Server(_) => postgres::running_copies_in(self.access),
         }
     }

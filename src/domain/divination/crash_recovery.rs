@@ -16,7 +16,7 @@ use crate::{config, core::Core, error::Result, store::Write};
 /// # Errors
 /// Storage errors.
 pub fn close_interrupted(core: &Core) -> Result<()> {
-    close(core, true)
+    close(core, Some(core.store.copy_name().to_owned()))
 }
 
 /// Closes the calls of copies of the service that do not run.
@@ -24,15 +24,15 @@ pub fn close_interrupted(core: &Core) -> Result<()> {
 /// # Errors
 /// Storage errors.
 pub fn close_abandoned(core: &Core) -> Result<()> {
-    if running_calls::has_abandoned(core)? { close(core, false) } else { Ok(()) }
+    if running_calls::has_abandoned(core)? { close(core, None) } else { Ok(()) }
 }
 
-/// Marks the records as interrupted, charges the reservations and refunds the points in one transaction, so that no call
-/// that finishes meanwhile is charged twice.
-fn close(core: &Core, with_own: bool) -> Result<()> {
-    let (copy, config) = (core.store.copy_name().to_owned(), core.config.clone());
+/// Closes the calls of copies that do not run, and those of `also`. Marks the records as interrupted, charges the
+/// reservations and refunds the points in one transaction, so that no call that finishes meanwhile is charged twice.
+fn close(core: &Core, also: Option<String>) -> Result<()> {
+    let config = core.config.clone();
     let update = move |tx: &Write<'_>| {
-        let calls = running_calls::take_abandoned_in(tx, with_own.then_some(copy.as_str()))?;
+        let calls = running_calls::take_abandoned_in(tx, also.as_deref())?;
         let count = calls.len();
         for call in calls {
             close_in(tx, &config.llm, call)?;
