@@ -503,7 +503,12 @@ fn run(app: &App, job: JobName, work: impl FnOnce(&JobRun) -> Result<JobOutcome>
     // These work on what each copy of the service keeps for itself.
     let is_of_each_copy = matches!(
         job,
-        JobName::NetworkLog | JobName::WordList | JobName::PaymentKeys | JobName::Retention | JobName::Figures
+        JobName::NetworkLog
+            | JobName::WordList
+            | JobName::ShadowMode
+            | JobName::PaymentKeys
+            | JobName::Retention
+            | JobName::Figures
     );
     if !is_of_each_copy && !app.core.store.is_leader() {
         return;
