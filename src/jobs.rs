@@ -25,7 +25,7 @@ use crate::{
             doctor::{self, Services},
             figures, free_space_scrub,
             job_runs::{JobName, JobOutcome, JobRun},
-            network_log, retention, server_log, webhooks,
+            network_log, purge, retention, server_log, webhooks,
         },
     },
     error::{Code, Error, Result},
@@ -209,6 +209,9 @@ fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
     every(app, stopped, (NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL), JobName::NetworkLog, |_| {
         let stored = server_log::flush(&app.server_log, &app.network_log);
         network_log::maintain(&app.network_log)?;
+        if app.core.store.file().is_none() {
+            purge::follow_other_copies(&app.network_log)?;
+        }
         done(stored)
     });
     run(app, JobName::NetworkLog, |_| {
@@ -249,8 +252,9 @@ fn count_figures(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let mut next_tallies = Instant::now() + schedule.tallies;
     every(app, stopped, (schedule.figures, schedule.figures), JobName::Figures, |_| {
         if app.core.store.is_leader() {
-            figures::advance(&app.core, &app.network_log, &is_running)?;
+            figures::advance(&app.core, &is_running)?;
         }
+        figures::advance_active_users(&app.core, &app.network_log, &is_running)?;
         if Instant::now() >= next_tallies {
             next_tallies = Instant::now() + schedule.tallies;
             flush_tallies(app)?;

@@ -139,7 +139,7 @@ fn console_address(socket: &TcpListener, has_tls: bool) -> Result<String> {
 /// Prints a link that creates the first owner in a browser, if there are no administrators. It comes after the line that
 /// says that the server is ready.
 fn offer_first_run(app: &App, announce: &Announce, console: &str) {
-    match first_run::offer(&app.admins) {
+    match first_run::offer(&app.core) {
         Ok(Some(token)) => {
             announce(&format!("no administrator yet: open {console}/first-run/{} within an hour", token.reveal()));
         }

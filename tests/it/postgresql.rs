@@ -124,13 +124,18 @@ fn copies_share_sign_ins_balances_and_revocations() {
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
-fn a_purge_of_everything_signs_users_out_on_all_copies() {
+fn a_purge_of_everything_signs_users_out_and_empties_the_logs_of_all_copies() {
     let database = SharedDatabase::create();
     let copies = [database.setup(), database.setup()].map(Setup::start);
     let user = copies[0].sign_in(PHONE);
     for copy in copies.iter().chain(&copies) {
         on(copy, "GET", "/coin/balance", &user.token).send().expect(200);
     }
+    let logged = |copy: &Server| {
+        let sql = "select count(*) from access_log where user_id is not null";
+        copy.network_log().query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap()
+    };
+    eventually("the requests are in both logs", || copies.iter().all(|copy| logged(copy) >= 2));
     let url = database.url_at(&database.socket);
     let settings = [("YARROW_DATABASE_URL", url.as_str()), ("YARROW_AUTH_SECRET_KEY", &"0".repeat(64))];
     copies[0].command_with(&settings, &["cleanup", "all", "--yes"]).expect(0);
@@ -138,6 +143,7 @@ fn a_purge_of_everything_signs_users_out_on_all_copies() {
     for copy in &copies {
         on(copy, "GET", "/coin/balance", &user.token).send().expect(401);
     }
+    eventually("both logs are empty", || copies.iter().all(|copy| logged(copy) == 0));
 }
 
 #[test]
@@ -273,6 +279,38 @@ fn the_model_calls_of_a_killed_copy_are_closed_and_no_others() {
     assert_eq!(database.count("select count(*) from chats where status = 'running'"), 1);
     assert_eq!(database.count("select count(*) from running_calls"), 1);
     drop(second);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn each_copy_counts_active_users_and_erases_deleted_ones() {
+    let database = SharedDatabase::create();
+    let setup = || database.setup().with_fast_jobs();
+    let (first, second) = (setup().start(), setup().start());
+    let users = [first.sign_in(PHONE), first.sign_in("13800138001"), first.sign_in("13800138002")];
+    let logged = |log: &rusqlite::Connection| {
+        let sql = format!("select count(*) from access_log where user_id = {}", users[0].user_id);
+        log.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    // Nobody has been active on one copy alone, but for the sign-ins, which are no requests of a user.
+    for (copy, user) in [(&first, 0), (&second, 0), (&second, 1), (&first, 2)] {
+        on(copy, "GET", "/coin/balance", &users[user].token).send().expect(200);
+    }
+    let active = "select cast(coalesce(sum(value), 0) as bigint) from figures where name = 'active_users' \
+                  and key = 'day'";
+    eventually("users of both copies are counted once", || database.count(active) == 3);
+    let directory = second.kill();
+    let log = || rusqlite::Connection::open(directory.join("network-log.db")).unwrap();
+    assert!(logged(&log()) > 0);
+    // The user is deleted while the second copy does not run, and the first has long finished.
+    on(&first, "DELETE", "/api/v1/account", &users[0].token).send().expect(204);
+    let age = "with aged as (update access_log_erasures set requested_at = requested_at - 3600000 returning 1) \
+               select count(*) from aged";
+    assert_eq!(database.count(age), 1);
+    eventually("the log of the first copy is erased", || logged(&first.network_log()) == 0);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let _second = setup().on(&directory).start();
+    eventually("the log of the second copy is erased", || logged(&log()) == 0);
 }
 
 #[test]

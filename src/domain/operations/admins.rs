@@ -48,15 +48,13 @@ const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 pub struct Administrators {
     pub core: Core,
     passwords: PasswordHasher,
-    /// Creates the first owner in a browser.
-    first_run: OneTimeLink,
     /// Signs in the owner of a demonstration.
     demo: OneTimeLink,
 }
 
 impl Administrators {
     pub fn new(core: Core) -> Self {
-        Self { core, passwords: PasswordHasher::new(), first_run: OneTimeLink::default(), demo: OneTimeLink::default() }
+        Self { core, passwords: PasswordHasher::new(), demo: OneTimeLink::default() }
     }
 }
 

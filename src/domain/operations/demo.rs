@@ -66,7 +66,8 @@ pub fn seed(services: DemoServices<'_>) -> Result<SeededDemo> {
     services.core.clock.set_back(Duration::ZERO);
     seeded?;
     // The first look at the console shows figures, which the background jobs count later otherwise.
-    figures::advance(services.core, services.network_log, &|| true)?;
+    figures::advance(services.core, &|| true)?;
+    figures::advance_active_users(services.core, services.network_log, &|| true)?;
     ledger::verify_if_due(services.core, &mut |_, _| ())?;
     let owner = demo_owner::offer(services.admins)?;
     Ok(SeededDemo { users: player.users(), castings: player.castings, owner })

@@ -441,11 +441,11 @@ fn add_requests(core: &Core, query: &FigureQuery, sums: &mut Sums) -> Result<()>
 ///
 /// # Errors
 /// Storage errors. Counted slices stay.
-pub fn advance(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
+pub fn advance(core: &Core, is_running: &dyn Fn() -> bool) -> Result<()> {
     for source in FigureSource::ALL {
         advance_source(core, source, is_running)?;
     }
-    advance_active(core, log, is_running)
+    Ok(())
 }
 
 fn advance_source(core: &Core, source: FigureSource, is_running: &dyn Fn() -> bool) -> Result<()> {
@@ -456,21 +456,30 @@ fn advance_source(core: &Core, source: FigureSource, is_running: &dyn Fn() -> bo
     Ok(())
 }
 
-/// Records the users of new entries of the network log as active. Entries of a log that began anew have lower ids.
-fn advance_active(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
-    let stored = core.store.read(|tx| mark_in(tx, ACTIVE_USERS))?;
+/// Records the users of new entries of this process's network log as active. Entries of a log that began anew have lower
+/// ids. Each copy of the service has a log and a mark of its own; a user whom several have seen is counted once.
+///
+/// # Errors
+/// As [`advance`].
+pub fn advance_active_users(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> Result<()> {
+    let source = active_users_source(core.store.copy_name());
+    let stored = core.store.read(|tx| mark_in(tx, &source))?;
     let mut mark = if network_log::last_id(log)? < stored { 0 } else { stored };
     while is_running() {
         let entries = network_log::users_after(log, mark, LOG_SLICE)?;
         let Some(last) = entries.last() else { break };
         mark = last.id;
-        let zone = core.config.limits.time_zone.clone();
-        core.store.write(move |tx| count_active_in(tx, &entries, &zone)).wait()?;
+        let (zone, source) = (core.config.limits.time_zone.clone(), source.clone());
+        core.store.write(move |tx| count_active_in(tx, &source, &entries, &zone)).wait()?;
     }
     Ok(())
 }
 
-fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Result<()> {
+fn active_users_source(copy: &str) -> String {
+    if copy.is_empty() { ACTIVE_USERS.to_owned() } else { format!("{ACTIVE_USERS}:{copy}") }
+}
+
+fn count_active_in(tx: &Write<'_>, source: &str, entries: &[UserEntry], zone: &TimeZone) -> Result<()> {
     let mut days: BTreeMap<Date, Vec<UserId>> = BTreeMap::new();
     for entry in entries {
         if let Some(user) = entry.user {
@@ -478,7 +487,7 @@ fn count_active_in(tx: &Write<'_>, entries: &[UserEntry], zone: &TimeZone) -> Re
         }
     }
     add_active_in(tx, days)?;
-    entries.last().map_or(Ok(()), |last| set_mark_in(tx, ACTIVE_USERS, last.id))
+    entries.last().map_or(Ok(()), |last| set_mark_in(tx, source, last.id))
 }
 
 /// Records the users of days as active, and counts those that were not.

@@ -16,7 +16,10 @@ use std::{
     net::IpAddr,
     ops::Range,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -75,6 +78,8 @@ pub struct NetworkLog {
     waiting: Mutex<Vec<Entry>>,
     /// Replaced when the file is damaged or lost.
     store: Mutex<Store>,
+    /// The time until which users were deleted whose entries this process has erased for good.
+    erased_until: AtomicI64,
 }
 
 /// The size and age of the log.
@@ -101,7 +106,13 @@ impl NetworkLog {
             }
             outcome => outcome?,
         };
-        Ok(Self { core, metrics: NetworkLogMetrics::default(), waiting: Mutex::default(), store: Mutex::new(store) })
+        Ok(Self {
+            core,
+            metrics: NetworkLogMetrics::default(),
+            waiting: Mutex::default(),
+            store: Mutex::new(store),
+            erased_until: AtomicI64::new(0),
+        })
     }
 
     /// Queues the entry of a request.
@@ -137,6 +148,16 @@ impl NetworkLog {
 
     pub(super) fn store(&self) -> Store {
         lock_unpoisoned(&self.store).clone()
+    }
+
+    /// Returns the time of the last erasure that is settled. Ignores one in the future, set while the clock was ahead.
+    fn erased_until(&self, now: Timestamp) -> Timestamp {
+        let until = self.erased_until.load(Ordering::Relaxed);
+        Timestamp(if until > now.0 { 0 } else { until })
+    }
+
+    fn set_erased_until(&self, until: Timestamp) {
+        self.erased_until.store(until.0, Ordering::Relaxed);
     }
 
     /// Replaces the file by an empty one. The caller is the server, which holds the lock of the data directory.
@@ -250,6 +271,14 @@ pub fn users_after(log: &NetworkLog, after: i64, limit: u32) -> Result<Vec<UserE
 pub fn last_id(log: &NetworkLog) -> Result<i64> {
     let sql = "select id from access_log order by id desc limit 1";
     log.read(|tx| Ok(tx.first(sql, (), |row| row.get(0))?.unwrap_or(0)))
+}
+
+/// Returns the time of the last deletion of all entries.
+///
+/// # Errors
+/// Storage errors.
+pub fn purged_at(log: &NetworkLog) -> Result<Option<Timestamp>> {
+    log.read(purged_at_in)
 }
 
 /// Returns the time of the last purge. Ignores one in the future, which was stored while the clock was ahead.

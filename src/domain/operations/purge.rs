@@ -3,7 +3,8 @@
 //! A purge deletes only what its backup contains. Purging a single table deletes the backed-up rows that have not
 //! changed since, in small writes. Purging everything cannot leave newer rows behind, because rows refer to each other.
 //! It is one transaction that blocks other writes from the start of the backup. The network log, which is another file and
-//! in no backup, is emptied after it, with the stored events of the server's log.
+//! in no backup, is emptied after it, with the stored events of the server's log; other copies of the service then do the
+//! same with theirs.
 //!
 //! The surprise: purging codes keeps the record of sent codes, from which budgets are counted. Purging payments keeps
 //! everything within the legal retention.
@@ -23,7 +24,7 @@ use crate::{
             confirmations::DeletionPreview,
             free_space_scrub,
             network_log::{self, NetworkLog},
-            server_log,
+            server_log, settings,
         },
     },
     error::Result,
@@ -31,6 +32,8 @@ use crate::{
     types::{Timestamp, named_enum},
 };
 
+/// The time of the last purge of everything, in milliseconds.
+const LOGS_PURGED: &str = "purge.logs_purged_at";
 const ORDERS: &str = "payment_orders";
 const PURCHASES: &str = "store_purchases";
 /// Rows deleted in one write.
@@ -144,10 +147,28 @@ type Deleted = (Vec<(String, i64)>, String);
 
 fn purge_all(backups: &Backups, log: &NetworkLog, progress: backups::BackupProgress<'_>) -> Result<Deleted> {
     let (made, mut deleted) = backups::create_before(backups, Occasion::BeforeCleanup, progress, truncate_all_in)?;
-    let requests = network_log::delete_all(log)?;
-    server_log::clear(log)?;
+    let requests = purge_logs(log)?;
     insert_sorted(&mut deleted, i64::try_from(requests).unwrap_or(i64::MAX));
     Ok((deleted, made.backup.name))
+}
+
+fn purge_logs(log: &NetworkLog) -> Result<usize> {
+    let requests = network_log::delete_all(log)?;
+    server_log::clear(log)?;
+    Ok(requests)
+}
+
+/// Empties the logs of this process if another copy of the service has purged everything since they were last emptied.
+///
+/// # Errors
+/// Storage errors; the next call tries again.
+pub fn follow_other_copies(log: &NetworkLog) -> Result<()> {
+    let purged_at = Timestamp(log.core.store.read(|tx| settings::number_in(tx, LOGS_PURGED))?);
+    let is_due = (Timestamp(1)..=log.core.clock.now()).contains(&purged_at);
+    if is_due && network_log::purged_at(log)?.is_none_or(|done| done < purged_at) {
+        purge_logs(log)?;
+    }
+    Ok(())
 }
 
 /// Adds the entries of the network log to the counts of tables, which are sorted by name.
@@ -213,6 +234,7 @@ fn truncate_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     ledger::verification::begin_anew_in(tx)?;
     report::begin_anew_in(tx)?;
     free_space_scrub::request_in(tx)?;
+    settings::put_in(tx, LOGS_PURGED, &tx.now.0.to_string())?;
     Ok(counts)
 }
 

@@ -76,6 +76,7 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     let zone = core.config.limits.time_zone.clone();
     sweep.in_batches(move |tx| active_users::delete_older_in(tx, &zone, retention.access_log, BATCH_SIZE));
     sweep.in_batches(|tx| request_tallies::delete_old_in(tx, BATCH_SIZE));
+    sweep.in_batches(move |tx| network_log::erasure::delete_older_in(tx, retention.access_log, BATCH_SIZE));
     sweep.network_log(log, retention.access_log);
     sweep.finish()
 }

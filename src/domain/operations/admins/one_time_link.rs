@@ -30,29 +30,16 @@ impl OneTimeLink {
         Ok(token)
     }
 
-    /// Returns true if the token is that of the link.
-    pub fn accepts(&self, token: &str, now: Timestamp) -> bool {
-        is_valid(*lock_unpoisoned(&self.0), token, now)
-    }
-
     /// Returns true if the token is that of the link, and ends the link then.
     pub fn redeem(&self, token: &str, now: Timestamp) -> bool {
         let mut link = lock_unpoisoned(&self.0);
-        let is_valid = is_valid(*link, token, now);
+        let is_valid =
+            link.is_some_and(|(hash, expires_at)| now < expires_at && bool::from(hash.ct_eq(&sha256(token))));
         if is_valid {
             *link = None;
         }
         is_valid
     }
-
-    /// Ends the link.
-    pub fn end(&self) {
-        *lock_unpoisoned(&self.0) = None;
-    }
-}
-
-fn is_valid(link: Option<IssuedLink>, token: &str, now: Timestamp) -> bool {
-    link.is_some_and(|(hash, expires_at)| now < expires_at && bool::from(hash.ct_eq(&sha256(token))))
 }
 
 #[cfg(test)]
@@ -64,10 +51,9 @@ mod tests {
         let (link, now) = (OneTimeLink::default(), Timestamp(1_000));
         assert!(!link.redeem("", now));
         let token = link.issue(now).unwrap();
-        assert!(link.accepts(token.reveal(), now) && !link.accepts("another", now));
-        assert!(!link.accepts(token.reveal(), now.plus(LIFETIME)) && !link.redeem(token.reveal(), now.plus(LIFETIME)));
+        assert!(!link.redeem("another", now) && !link.redeem(token.reveal(), now.plus(LIFETIME)));
         assert!(link.redeem(token.reveal(), now));
-        assert!(!link.redeem(token.reveal(), now) && !link.accepts(token.reveal(), now));
+        assert!(!link.redeem(token.reveal(), now));
         let (former, latter) = (link.issue(now).unwrap(), link.issue(now).unwrap());
         assert!(!link.redeem(former.reveal(), now) && link.redeem(latter.reveal(), now));
     }

@@ -89,7 +89,7 @@ pub async fn sign_out(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 pub async fn show_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     require_private(&console)?;
-    first_run::require(&console.context.app.admins, console.parameter("token"))?;
+    first_run::require(&console.context.app.core, console.parameter("token"))?;
     let shown = FirstRun {
         token: console.parameter("token").to_owned(),
         min_password: admins::MIN_PASSWORD,
