@@ -89,12 +89,9 @@ pub async fn sign_out(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 pub async fn show_first_run(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     require_private(&console)?;
-    first_run::require(&console.context.app.core, console.parameter("token"))?;
-    let shown = FirstRun {
-        token: console.parameter("token").to_owned(),
-        min_password: admins::MIN_PASSWORD,
-        ..FirstRun::default()
-    };
+    let token = console.parameter("token").to_owned();
+    let shown = FirstRun { token: token.clone(), min_password: admins::MIN_PASSWORD, ..FirstRun::default() };
+    console.context.blocking(move |app| first_run::require(&app.core, &token)).await?;
     ok(sign_in::first_run(&console.view()?, &shown))
 }
 
