@@ -292,7 +292,7 @@ fn each_copy_counts_active_users_and_erases_deleted_ones() {
         let sql = format!("select count(*) from access_log where user_id = {}", users[0].user_id);
         log.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    // Nobody has been active on one copy alone, but for the sign-ins, which are no requests of a user.
+    // The first user calls both copies, each of the others one.
     for (copy, user) in [(&first, 0), (&second, 0), (&second, 1), (&first, 2)] {
         on(copy, "GET", "/coin/balance", &users[user].token).send().expect(200);
     }

@@ -3,11 +3,9 @@
 //! The server makes it at its start if there are no administrators. It works for an hour and until there is one. The
 //! server key proves it, so each copy of the service accepts it.
 
-use std::time::Duration;
-
 use subtle::ConstantTimeEq as _;
 
-use super::{Administrators, roles::Role, valid_name, valid_password};
+use super::{Administrators, one_time_link::LIFETIME, roles::Role, valid_name, valid_password};
 use crate::{
     core::Core,
     error::{Code, Error, Result},
@@ -15,8 +13,6 @@ use crate::{
     store::{Read, Write},
     types::{Secret, Timestamp, hex},
 };
-
-const LIFETIME: Duration = Duration::from_hours(1);
 
 /// Makes the link and returns its token. None if there are administrators.
 ///

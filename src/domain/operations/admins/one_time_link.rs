@@ -10,7 +10,7 @@ use crate::{
     types::{Secret, Timestamp, sha256},
 };
 
-const LIFETIME: Duration = Duration::from_hours(1);
+pub(super) const LIFETIME: Duration = Duration::from_hours(1);
 
 /// The link, if there is one.
 #[derive(Default)]
