@@ -71,6 +71,11 @@ impl CodePointTable {
         self.pages[usize::from(self.blocks[block])][code % PAGE_SIZE] = entry;
     }
 
+    /// Frees memory that was reserved for further pages.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.pages.shrink_to_fit();
+    }
+
     /// Returns the number of bytes on the heap.
     pub(super) fn size(&self) -> usize {
         size_of_val(&*self.blocks) + self.pages.len() * size_of::<Page>() + self.owned.len()

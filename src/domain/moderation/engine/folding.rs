@@ -132,6 +132,8 @@ impl Folding {
         let mut table = CodePointTable::filled(FIRST_UNUSED, |code| entries[code as usize]);
         table.fill(FIRST_UNUSED..0x11_0000, SEPARATOR);
         table.fill(TAGS, INVISIBLE);
+        table.shrink_to_fit();
+        sources.shrink_to_fit();
         Self { table, expansions, sources }
     }
 }

@@ -103,6 +103,7 @@ impl Matcher {
             .collect();
         let keys: Vec<&[u32]> = starts.iter().map(|&start| arena.key_of(words[start as usize])).collect();
         mark_lone_symbols(&mut symbols, &keys);
+        symbols.shrink_to_fit();
         Self {
             equivalence,
             automaton: Automaton::build(&keys, &starts),

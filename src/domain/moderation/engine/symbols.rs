@@ -2,6 +2,8 @@
 //!
 //! The low bits of an entry are the symbol, the high bits are flags, so that a scan needs one lookup per character.
 
+use std::{cmp::Reverse, collections::HashMap};
+
 use super::{
     code_point_table::CodePointTable,
     confusables::leet_class,
@@ -82,23 +84,17 @@ impl Equivalence {
 
 /// Returns the letters of the words, most frequent first: small symbols for frequent letters make the automaton dense.
 pub(super) fn alphabet(equivalence: Equivalence, lexicon: &Lexicon, ids: &[u32]) -> Vec<char> {
-    let mut counts = vec![0_u32; 0x11_0000];
-    let mut letters = Vec::new();
+    let mut counts = HashMap::<char, u32>::new();
     for &id in ids {
-        for &letter in lexicon.pattern(id as usize).letters.iter() {
-            let Some(representative) = equivalence.representative(letter) else {
-                continue;
-            };
-            let count = &mut counts[representative as usize];
-            if *count == 0 {
-                letters.push(representative);
-            }
-            *count += 1;
+        let pattern = lexicon.pattern(id as usize);
+        for representative in pattern.letters.iter().filter_map(|&letter| equivalence.representative(letter)) {
+            *counts.entry(representative).or_default() += 1;
         }
     }
+    let mut letters: Vec<(char, u32)> = counts.into_iter().collect();
     // Equally frequent letters are sorted as well, so that the result does not depend on the order of the list.
-    letters.sort_unstable_by_key(|&letter| (std::cmp::Reverse(counts[letter as usize]), letter));
-    letters
+    letters.sort_unstable_by_key(|&(letter, count)| (Reverse(count), letter));
+    letters.into_iter().map(|(letter, _)| letter).collect()
 }
 
 /// Returns the entries of all characters. Particles and similar characters matter only to lists with words that are matched
