@@ -11,7 +11,7 @@ use super::{
     client::{BaseUrl, Client, Limits},
 };
 
-const NAME: &str = "webhooks";
+pub const NAME: &str = "webhooks";
 const CONNECT: Duration = Duration::from_secs(3);
 /// The mark before the key in base64.
 const SECRET_PREFIX: &str = "whsec_";

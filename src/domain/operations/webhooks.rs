@@ -13,7 +13,10 @@ use crate::{
     core::Core,
     error::{Code, Error, Result},
     metrics::Counter,
-    providers::{Failure, standard_webhook::StandardWebhook},
+    providers::{
+        Failure, FailureKind,
+        standard_webhook::{NAME, StandardWebhook},
+    },
 };
 
 /// Events that are sent at once.
@@ -91,7 +94,7 @@ pub fn run_due(webhooks: &Webhooks, is_running: &dyn Fn() -> bool) -> Result<boo
             break;
         }
         has_worked = true;
-        let outcomes = send_all(webhooks, endpoint, &due)?;
+        let outcomes = send_all(webhooks, endpoint, &due);
         let results = outcomes.into_iter().zip(&due).map(|(outcome, event)| result_of(webhooks, event, outcome));
         let results: Vec<_> = results.collect();
         let results: Vec<_> = due.into_iter().zip(results).collect();
@@ -100,18 +103,18 @@ pub fn run_due(webhooks: &Webhooks, is_running: &dyn Fn() -> bool) -> Result<boo
     Ok(has_worked)
 }
 
-fn send_all(
-    webhooks: &Webhooks,
-    endpoint: &StandardWebhook,
-    events: &[WebhookEvent],
-) -> Result<Vec<Result<(), Failure>>> {
-    let bodies = events.iter().map(WebhookEvent::body).collect::<Result<Vec<_>>>()?;
+/// Sends events at once. One that cannot be sent fails alone.
+fn send_all(webhooks: &Webhooks, endpoint: &StandardWebhook, events: &[WebhookEvent]) -> Vec<Result<(), Failure>> {
     let now = webhooks.core.clock.now().0 / 1000;
+    let unsent = |code| Failure::new(FailureKind::Unusable, NAME, code);
     std::thread::scope(|scope| {
-        let send = |(event, body): (&'_ WebhookEvent, &'_ String)| endpoint.send(&event.event_id, now, body);
-        let running: Vec<_> = events.iter().zip(&bodies).map(|pair| scope.spawn(move || send(pair))).collect();
+        let send = |event: &WebhookEvent| {
+            let body = event.body().map_err(|_| unsent("event_damaged"))?;
+            endpoint.send(&event.event_id, now, &body)
+        };
+        let running: Vec<_> = events.iter().map(|event| scope.spawn(move || send(event))).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().map_err(|_| Error::internal("the sender of a webhook panicked"))
+            thread.join().unwrap_or_else(|_| Err(unsent("sender_panicked")))
         };
         running.into_iter().map(join).collect()
     })

@@ -196,6 +196,21 @@ fn failures_are_retried_given_up_and_replayed() {
 }
 
 #[test]
+fn a_damaged_event_delays_no_others() {
+    let receiver = Receiver::start();
+    let server = receiver.setup().start();
+    receiver.answer(503);
+    feedback(&server, "first");
+    feedback(&server, "second");
+    eventually("both were tried", || server.value::<i64>("select min(attempts) from webhook_events") > 0);
+    server.edit("update webhook_events set due_at = 0, data = case when id = 1 then '{' else data end");
+    receiver.answer(204);
+    eventually("the second is delivered", || receiver.events().len() == 1);
+    let failure = "select failure from webhook_events where id = 1";
+    eventually("the first has failed", || server.value::<String>(failure) == "event_damaged");
+}
+
+#[test]
 fn a_replay_during_an_attempt_is_not_lost() {
     for second in [503, 204] {
         let latch = Latch::default();
