@@ -28,6 +28,8 @@ use super::{
 
 /// The driver's name.
 pub const NAME: &str = "s3";
+/// The code of an object or file above a limit.
+const TOO_LARGE: &str = "file_too_large";
 
 /// Size of a part. Larger objects are uploaded in parts.
 const PART_BYTES: usize = 16 << 20;
@@ -138,7 +140,7 @@ impl ObjectStorage {
         let total = file.metadata().map_err(|_| unreadable())?.len();
         // Checked here and not after hours of uploading.
         if total > PART_BYTES as u64 * MAX_PARTS {
-            return Err(Failure::new(FailureKind::Refused, NAME, "file_too_large"));
+            return Err(Failure::new(FailureKind::Refused, NAME, TOO_LARGE));
         }
         let first = part_of(&mut file)?;
         if first.len() < PART_BYTES {
@@ -164,7 +166,8 @@ impl ObjectStorage {
         stored
     }
 
-    /// Stores a file under a key unless the key is taken. A file of several parts replaces an existing object.
+    /// Stores a file under a key unless the key is taken. For a file of several parts, check and upload are separate
+    /// requests, so it may replace an object that is uploaded meanwhile.
     ///
     /// # Errors
     /// The object was not stored, or its state is unknown.
@@ -172,10 +175,12 @@ impl ObjectStorage {
         let mut file = File::open(path).map_err(|_| unreadable())?;
         let bytes = part_of(&mut file)?;
         if bytes.len() >= PART_BYTES {
-            if self.get(key, 0).is_ok_and(|object| object.is_none()) {
-                return self.put(key, path, &mut |_, _| ()).map(|()| NewObject::Stored);
-            }
-            return Ok(NewObject::Exists);
+            return match self.get(key, 0) {
+                Ok(None) => self.put(key, path, &mut |_, _| ()).map(|()| NewObject::Stored),
+                Ok(Some(_)) => Ok(NewObject::Exists),
+                Err(failure) if failure.code == TOO_LARGE => Ok(NewObject::Exists),
+                Err(failure) => Err(failure),
+            };
         }
         let digest = STANDARD.encode(Md5::digest(&bytes));
         let headers = [("content-md5", digest.as_str()), ("if-none-match", "*")];
@@ -306,7 +311,7 @@ impl ObjectStorage {
         let (mut reader, mut buffer, mut received) = (answer.into_reader(), vec![0; 256 << 10], 0);
         loop {
             if total.max(received) > limit {
-                return Err(invalid_response("file_too_large"));
+                return Err(invalid_response(TOO_LARGE));
             }
             match reader.read(&mut buffer)? {
                 0 => break,
@@ -371,7 +376,7 @@ impl Upload<'_> {
     ) -> Result<Vec<String>, Failure> {
         let (mut part, mut tags, mut sent) = (first, Vec::new(), 0);
         while !part.is_empty() {
-            let number = u16::try_from(tags.len() + 1).map_err(|_| invalid_response("file_too_large"))?;
+            let number = u16::try_from(tags.len() + 1).map_err(|_| invalid_response(TOO_LARGE))?;
             let storage = self.storage;
             let action = || storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
             let tag = with_retries(|| {
