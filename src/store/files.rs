@@ -21,6 +21,10 @@ const PRIVATE: u32 = 0o600;
 pub const DATABASE: &str = "yarrow.db";
 /// The database of the network log.
 pub const NETWORK_LOG: &str = "network-log.db";
+/// The marker of a restore whose new files are complete. It contains the name of the directory for the old ones.
+pub const RESTORE_MARKER: &str = "restore.pending";
+/// The suffix of the new files of a restore.
+pub const RESTORED: &str = ".restored";
 
 /// Returns the directory of a file: the working directory for a bare name.
 pub fn parent_of(path: &Path) -> &Path {

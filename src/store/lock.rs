@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::files::{DATABASE, NETWORK_LOG, create_private_directory, ensure_own, open_lock, parent_of, read_lock};
+use super::files::{
+    DATABASE, NETWORK_LOG, RESTORE_MARKER, RESTORED, create_private_directory, ensure_own, open_lock, parent_of,
+    read_lock,
+};
 use crate::{
     error::{Code, Error, Result},
     keys::KEYS,
@@ -77,11 +80,12 @@ pub fn running_server(directory: &Path) -> Option<String> {
 /// Names of files and directories that the program opens in a data directory.
 fn known_names() -> impl Iterator<Item = String> {
     let of_database = |name| ["", "-wal", "-shm", "-journal"].map(|suffix| format!("{name}{suffix}"));
-    let others = [LOCK, "backups", "acme", "machine.id", "take-over", "superseded.json", "fencing"]
+    let others = [LOCK, "backups", "acme", "machine.id", "take-over", "superseded.json", "fencing", RESTORE_MARKER]
         .into_iter()
         .chain(KEYS)
         .map(ToOwned::to_owned);
-    [DATABASE, NETWORK_LOG].into_iter().flat_map(of_database).chain(others)
+    let restored = [DATABASE].into_iter().chain(KEYS).map(|name| format!("{name}{RESTORED}"));
+    [DATABASE, NETWORK_LOG].into_iter().flat_map(of_database).chain(others).chain(restored)
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {

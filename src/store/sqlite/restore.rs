@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use super::backup::{CopyProgress, DatabaseCopy};
@@ -14,14 +14,11 @@ use crate::{
     error::{Code, Error, Result},
     keys::KEYS,
     store::files::{
-        DATABASE, NETWORK_LOG, create_private_directory, file_error, parent_of, remove_if_exists, sync,
-        sync_and_rename, sync_directory, with_suffix, write_private,
+        DATABASE, NETWORK_LOG, RESTORE_MARKER, RESTORED, create_private_directory, ensure_own, file_error, parent_of,
+        remove_if_exists, sync, sync_and_rename, sync_directory, with_suffix, write_private,
     },
 };
 
-/// The marker of complete new files. It contains the name of the directory for the old ones.
-const MARKER: &str = "restore.pending";
-const NEW: &str = ".restored";
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Replaces the directory's database and keys by those of the backup. The old ones move to `aside`, a name in that
@@ -44,17 +41,17 @@ pub fn restore_prepared<T>(
     prepare: impl FnOnce(&Path) -> Result<(T, BTreeMap<String, Vec<u8>>)>,
 ) -> Result<T> {
     discard_prepared(directory)?;
-    let new = with_suffix(&directory.join(DATABASE), NEW);
+    let new = with_suffix(&directory.join(DATABASE), RESTORED);
     let (prepared, carried) = prepare(&new)?;
     sync(&new)?;
     for name in KEYS {
         if let Some(key) = carried.get(name) {
-            write_private(&with_suffix(&directory.join(name), NEW), key)?;
+            write_private(&with_suffix(&directory.join(name), RESTORED), key)?;
         }
     }
-    let marker = directory.join(MARKER);
-    write_private(&with_suffix(&marker, NEW), aside.as_bytes())?;
-    sync_and_rename(&with_suffix(&marker, NEW), &marker)?;
+    let marker = directory.join(RESTORE_MARKER);
+    write_private(&with_suffix(&marker, RESTORED), aside.as_bytes())?;
+    sync_and_rename(&with_suffix(&marker, RESTORED), &marker)?;
     finish(directory, true)?;
     Ok(prepared)
 }
@@ -69,7 +66,7 @@ pub fn restore_keys(copy: &DatabaseCopy, directory: &Path) -> Result<Vec<&'stati
     for name in KEYS {
         let place = directory.join(name);
         if let Some(key) = carried.get(name).filter(|_| !place.exists()) {
-            let new = with_suffix(&place, NEW);
+            let new = with_suffix(&place, RESTORED);
             drop(std::fs::remove_file(&new));
             write_private(&new, key)?;
             sync_and_rename(&new, &place)?;
@@ -79,17 +76,27 @@ pub fn restore_keys(copy: &DatabaseCopy, directory: &Path) -> Result<Vec<&'stati
     Ok(restored)
 }
 
+/// Checks that a name leads nowhere else: root finishes restores in directories of the service user.
+fn own_name<'name>(marker: &Path, name: &'name str) -> Result<&'name str> {
+    let mut components = Path::new(name).components();
+    if matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
+        return Ok(name);
+    }
+    let detail = format!("{} does not contain the name of a directory: remove it.", marker.display());
+    Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail))
+}
+
 /// Returns true if an interrupted restore must be finished.
 ///
 /// # Errors
 /// If the directory cannot be read.
 pub fn is_pending(directory: &Path) -> std::io::Result<bool> {
-    directory.join(MARKER).try_exists()
+    directory.join(RESTORE_MARKER).try_exists()
 }
 
 /// Returns true if a restore was interrupted before the new files were complete.
 pub fn was_interrupted(directory: &Path) -> bool {
-    with_suffix(&directory.join(DATABASE), NEW).exists()
+    with_suffix(&directory.join(DATABASE), RESTORED).exists()
 }
 
 /// Finishes an interrupted restore and returns true if there was one. Deletes the temporary files of a restore that was
@@ -98,9 +105,9 @@ pub fn was_interrupted(directory: &Path) -> bool {
 /// # Errors
 /// `data_directory_unusable` while a restore runs: the marker exists and another process holds the lock.
 pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
-    let marker = directory.join(MARKER);
+    let marker = directory.join(RESTORE_MARKER);
     let aside = match std::fs::read_to_string(&marker) {
-        Ok(aside) => directory.join(aside),
+        Ok(aside) => directory.join(own_name(&marker, &aside)?),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             // Without a database the temporary files stay, because they show that a restore was attempted.
             if is_locked && directory.join(DATABASE).exists() {
@@ -114,6 +121,7 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
         let detail = format!("The data directory {}: a backup is being restored.", directory.display());
         return Err(Error::new(Code::DataDirectoryUnusable).english_detail(detail));
     }
+    ensure_own(&aside)?;
     create_private_directory(&aside)?;
     let database = directory.join(DATABASE);
     let logs: Vec<_> = LOGS.iter().map(|suffix| with_suffix(&database, suffix)).collect();
@@ -146,7 +154,7 @@ fn move_network_log(log: &Path, aside: &Path) -> Result<()> {
 
 /// Moves a file and its WAL aside and the new file to its name. Completed steps are skipped.
 fn replace(file: &Path, companions: &[PathBuf], aside: &Path) -> Result<()> {
-    let new = with_suffix(file, NEW);
+    let new = with_suffix(file, RESTORED);
     if !new.exists() {
         return Ok(());
     }
@@ -161,9 +169,9 @@ fn replace(file: &Path, companions: &[PathBuf], aside: &Path) -> Result<()> {
 
 /// Deletes the temporary files of a restore that was killed early.
 fn discard_prepared(directory: &Path) -> Result<()> {
-    let names = KEYS.iter().chain([&DATABASE, &MARKER]);
-    let logs = LOGS.iter().map(|suffix| with_suffix(&with_suffix(&directory.join(DATABASE), NEW), suffix));
-    for file in names.map(|name| with_suffix(&directory.join(name), NEW)).chain(logs) {
+    let names = KEYS.iter().chain([&DATABASE, &RESTORE_MARKER]);
+    let logs = LOGS.iter().map(|suffix| with_suffix(&with_suffix(&directory.join(DATABASE), RESTORED), suffix));
+    for file in names.map(|name| with_suffix(&directory.join(name), RESTORED)).chain(logs) {
         remove_if_exists(&file).map_err(|error| file_error(&file, error))?;
     }
     Ok(())
@@ -180,7 +188,7 @@ mod tests {
         for (name, text) in [(DATABASE, "old"), ("yarrow.db-wal", "old log"), ("yarrow.db-shm", "old index")] {
             put(name, text);
         }
-        for (name, text) in [(KEYS[0], "old key"), (KEYS[1], "kept key"), (MARKER, "aside")] {
+        for (name, text) in [(KEYS[0], "old key"), (KEYS[1], "kept key"), (RESTORE_MARKER, "aside")] {
             put(name, text);
         }
         put(NETWORK_LOG, "old requests");
@@ -197,7 +205,8 @@ mod tests {
         for (name, content) in [(DATABASE, "new"), (KEYS[0], "new key"), (KEYS[1], "kept key")] {
             assert_eq!(text(directory, name).as_deref(), Some(content), "{name}");
         }
-        for gone in ["yarrow.db-wal", "yarrow.db-shm", NETWORK_LOG, MARKER, "yarrow.db.restored", "secret.key.restored"]
+        for gone in
+            ["yarrow.db-wal", "yarrow.db-shm", NETWORK_LOG, RESTORE_MARKER, "yarrow.db.restored", "secret.key.restored"]
         {
             assert_eq!(text(directory, gone), None, "{gone}");
         }
@@ -230,9 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn moves_nothing_out_of_the_directory() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let path = elsewhere.path().join("new");
+        for name in ["", ".", "..", "../new", "aside/../../new", path.to_str().unwrap()] {
+            let directory = prepared();
+            std::fs::write(directory.path().join(RESTORE_MARKER), name).unwrap();
+            assert_eq!(finish(directory.path(), true).unwrap_err().code, Code::DataDirectoryUnusable, "{name}");
+            assert_eq!(text(directory.path(), DATABASE).as_deref(), Some("old"));
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
     fn changes_nothing_without_the_marker() {
         let directory = prepared();
-        std::fs::remove_file(directory.path().join(MARKER)).unwrap();
+        std::fs::remove_file(directory.path().join(RESTORE_MARKER)).unwrap();
         assert!(!finish(directory.path(), false).unwrap());
         assert_eq!(text(directory.path(), "yarrow.db.restored").as_deref(), Some("new"));
         assert!(!finish(directory.path(), true).unwrap());

@@ -297,7 +297,8 @@ fn locks_and_keys_are_private_under_any_umask() {
 fn planted_links_and_pipes_lead_nowhere() {
     let temp_dir = tempfile::tempdir().unwrap();
     let target = temp_dir.path().join("target");
-    let planted = [("yarrow.lock", true), ("yarrow.lock", false), ("secret.key", false), ("yarrow.db", false)];
+    let pipes = ["yarrow.lock", "secret.key", "yarrow.db", "restore.pending", "yarrow.db.restored"];
+    let planted = pipes.map(|name| (name, false)).into_iter().chain([("yarrow.lock", true)]);
     for (planted, is_link) in planted {
         let directory = temp_dir.path().join(format!("data-{planted}-{is_link}"));
         std::fs::create_dir(&directory).unwrap();
