@@ -47,8 +47,7 @@ pub type LineWriter = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A failed call to a provider.
 ///
-/// Everything in it may be logged: it contains only codes and identifiers, shortened and cleaned, and no secret,
-/// address or text of the provider.
+/// Safe to log: `Display` and `Debug` show only codes and identifiers, shortened and cleaned. They omit `words`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The kind, which decides the caller's reaction.
@@ -122,7 +121,7 @@ pub enum FailureKind {
     Misconfigured,
     /// The provider sent a response that cannot be parsed or is incomplete.
     InvalidResponse,
-    /// The provider ended its response regularly, but the response is unusable: empty, far too long, or ended for an
+    /// The provider completed its response normally, but the response is unusable: empty, far too long, or ended for an
     /// unknown reason. The request may have caused that, so it says nothing about the provider's health.
     Unusable,
     /// The call was cancelled because our own caller disconnected.

@@ -17,8 +17,8 @@ pub const PURGE_BATCH: u32 = 16;
 /// A limit on the number of rows in a period.
 pub struct Window<K> {
     pub limit: RateLimit,
-    /// SQL for the time of the row of key `?1` that `?2` newer rows follow. It ignores rows after now (`?3`), which a
-    /// clock that ran ahead left behind.
+    /// SQL that selects the time of the row of key `?1` with `?2` newer rows. Ignores rows after now (`?3`), which a clock
+    /// that ran ahead left behind.
     pub newest_first: &'static str,
     pub key: K,
 }

@@ -88,7 +88,7 @@ named_enum! {
 /// One page of a numbered list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The number of the first page: 1, or 0 for clients that count so.
+    /// The number of the first page: 1, or 0 for clients with zero-based pages.
     pub first: u32,
     pub number: u32,
     pub size: u32,

@@ -27,7 +27,7 @@ impl QuietHours {
             return None;
         }
         let day = if time < self.end { date } else { date.tomorrow().ok()? };
-        // Never in the past, whatever a change of the clocks does.
+        // A change to or from summer time can put the end before `now`.
         zone.at(day.to_datetime(self.end)).filter(|end| *end > now)
     }
 }

@@ -63,7 +63,7 @@ pub fn clean_as_sent(text: &str, limit: usize) -> Result<String, Fault> {
         return Err(too_long(limit));
     }
     if !text.is_empty() && text.chars().all(|character| is_invisible(character) || character.is_whitespace()) {
-        return Err(Fault::new(FieldCode::InvalidCharacter, ("must have a character that is seen", "须有可见的字符")));
+        return Err(Fault::new(FieldCode::InvalidCharacter, ("must contain a visible character", "须有可见的字符")));
     }
     Ok(text.to_owned())
 }

@@ -140,7 +140,7 @@ impl Serialize for LocalTime {
 }
 
 impl TimeZone {
-    /// Returns the time at which clocks in the zone show `local`, or `None` at the ends of time.
+    /// Returns the time at which clocks in the zone show `local`, or `None` outside the years -9999 to 9999.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
         self.0.to_timestamp(local).ok().map(|timestamp| Timestamp(timestamp.as_millisecond()))
     }

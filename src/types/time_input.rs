@@ -38,7 +38,7 @@ impl TimeInput {
     /// Returns the point in time in a zone; for a day its start.
     ///
     /// # Errors
-    /// `invalid_format` at the ends of time.
+    /// `invalid_format` outside the supported years.
     pub fn in_zone(self, zone: &TimeZone) -> Result<Timestamp, Fault> {
         let local = match self {
             Self::At(timestamp) => return Ok(timestamp),
@@ -77,7 +77,7 @@ impl TimeInput {
 /// two exclude no time that their writer meant to include, and the range would otherwise be empty.
 ///
 /// # Errors
-/// `invalid_parameters` for an end before the start, and at the ends of time.
+/// `invalid_parameters` for an end before the start, and outside the supported years.
 pub fn time_range(
     start: (&str, Option<TimeInput>),
     end: (&str, Option<TimeInput>),

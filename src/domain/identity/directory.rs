@@ -17,7 +17,7 @@ use crate::{
     types::{EmailAddress, PhoneNumber, PhoneRules, Timestamp, UserId, named_enum},
 };
 
-/// The largest total, which means "more than so many".
+/// Counting stops at this total, which then means "more than this".
 pub const COUNTED: u32 = 10_000;
 /// The largest number of characters of a search text.
 pub const MAX_QUERY: usize = 254;

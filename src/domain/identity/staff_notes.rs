@@ -106,7 +106,7 @@ fn add_in(tx: &Write<'_>, user: UserId, author: &str, content: &str) -> Result<S
     let count: u32 = tx.one("select count(*) from staff_notes where user_id = ?1", [user.0], |row| row.get(0))?;
     if count >= MAX_NOTES {
         let detail = (
-            format!("The user has {MAX_NOTES} notes, which is the most. Remove one first."),
+            format!("The user already has {MAX_NOTES} notes, the maximum. Remove one first."),
             format!("该用户的备注已达上限 {MAX_NOTES} 条，请先删除一条。"),
         );
         return Err(Error::new(Code::AlreadyExists).detail(detail));

@@ -265,7 +265,7 @@ fn not_suspended_in(tx: &Read<'_>, user: UserId, scope: SuspensionScope) -> Resu
     }
     let (name, others) = (scope.name(), others.join(", "));
     Ok(error.detail((
-        format!("The user is not suspended in the scope `{name}`, but in {others}. Name that scope."),
+        format!("The user is not suspended in the scope `{name}` but in {others}. Specify that scope."),
         format!("该用户未在 `{name}` 范围内停用，而是在 {others}。请指明该范围。"),
     )))
 }

@@ -197,7 +197,7 @@ pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
 }
 
 /// Returns true if there are users.
-pub fn exist_in(tx: &Read<'_>) -> Result<bool> {
+pub fn any_in(tx: &Read<'_>) -> Result<bool> {
     tx.one("select exists (select 1 from users)", (), |row| row.get(0))
 }
 

@@ -385,7 +385,10 @@ fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &st
     };
     if replies_in(tx, id)?.len() >= MAX_REPLIES as usize {
         return rejected(
-            (format!("is one too many: there are {MAX_REPLIES} replies"), format!("回复已达上限 {MAX_REPLIES} 条"))
+            (
+                format!("is one too many: the message has {MAX_REPLIES} replies, the maximum"),
+                format!("回复已达上限 {MAX_REPLIES} 条"),
+            )
                 .into(),
         );
     }

@@ -20,11 +20,11 @@ impl PhraseWarning {
     pub const fn detail(self) -> &'static str {
         match self {
             Self::SwitchesOffWord => {
-                "this is a listed word; it is no longer found. Remove the word instead, or allow a longer phrase."
+                "this is a listed word, which is not found any more. Remove the word instead, or allow a longer phrase."
             }
-            Self::ContainsNoWord => "no listed word is in this phrase, so it allows nothing now.",
+            Self::ContainsNoWord => "the phrase contains no listed word, so it has no effect.",
             Self::DoesNotAcquit => {
-                "this phrase does not cover all that was found in the text, which would be found again. Allow the phrase as the text has it."
+                "the phrase does not cover every match in the text, so the text would be flagged again. Allow the phrase exactly as it appears in the text."
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Coins: the balance that pays for castings in the first API generation.
+//! Coins: the balance of the first API generation, which apps spend with `/coin/consume`.
 //!
 //! The price comes from the configuration, never from a request. Users can only lower their balance. Payments,
-//! operators and the signup bonus raise it.
+//! purchases in app stores, administrators, operators and the signup bonus raise it.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -41,11 +41,11 @@ pub struct Consumed {
 pub enum ResetBy {
     /// The user, with a recent proof of identity.
     Owner(StepUp),
-    /// An operator.
+    /// An administrator or operator.
     Admin(Authority, ResetConfirmation),
 }
 
-/// The way in which an operator confirms a reset.
+/// The way in which an administrator or operator confirms a reset.
 #[derive(Clone, Debug)]
 pub enum ResetConfirmation {
     /// Confirmed at a terminal.
@@ -54,12 +54,12 @@ pub enum ResetConfirmation {
     ByToken { token: Option<String> },
 }
 
-/// The limits of an operator who may only grant a few coins.
+/// The limits of an administrator who may only grant a few coins.
 #[derive(Clone, Copy, Debug)]
 pub struct GrantLimit {
     /// Coins in one grant.
     pub at_once: u32,
-    /// Coins granted by this operator in 24 hours.
+    /// Coins granted by this administrator in 24 hours.
     pub daily: u32,
 }
 
@@ -139,7 +139,7 @@ pub fn adjust(
     })
 }
 
-/// Rejects a grant above the operator's limits.
+/// Rejects a grant above the administrator's limits.
 fn require_within_in(tx: &Write<'_>, limit: GrantLimit, coins: i64, by: &Authority) -> Result<()> {
     let forbidden = |detail: (String, String)| Err(Error::new(Code::Forbidden).detail(detail));
     if !(1..=i64::from(limit.at_once)).contains(&coins) {

@@ -146,7 +146,7 @@ fn newest_backup(config: &Config) -> Option<backups::Backup> {
 fn lost(config: &Config, what: &str) -> Error {
     let remedy = match newest_backup(config) {
         Some(newest) => format!(
-            "There is a backup of {}: `yarrow restore {}` restores it and keeps the present files aside",
+            "There is a backup of {}: `yarrow restore {}` restores it and moves the current files aside",
             newest.at, newest.name
         ),
         None => format!(

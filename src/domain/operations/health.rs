@@ -176,7 +176,7 @@ pub fn free_percent(free: u64, total: u64) -> u64 {
 
 /// Describes damage of the database.
 pub fn damage_detail(fault: Option<&str>) -> String {
-    format!("The database is damaged ({}).", fault.unwrap_or("a request met it"))
+    format!("The database is damaged ({}).", fault.unwrap_or("found by a request"))
 }
 
 /// Describes how to replace a damaged database. Reads backups until it finds a sound one.

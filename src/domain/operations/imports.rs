@@ -28,7 +28,7 @@ use crate::{
 /// Rows that are written in one transaction.
 const BATCH_SIZE: usize = 1000;
 
-/// An import stops after so many faults, because the file is probably of another kind.
+/// An import stops after this many faults: the file is probably of another kind.
 const MAX_FAULTS: usize = 100_000;
 
 named_enum! {

@@ -46,8 +46,7 @@ impl RequestTally {
         }
     }
 
-    /// Returns the duration in microseconds within which so many percent of the requests ended, interpolated between the
-    /// bounds; none without requests.
+    /// Returns this percentile of the durations in microseconds, interpolated between the bounds. `None` without requests.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let wanted = (self.requests * percent).div_ceil(100);
         if wanted == 0 {
@@ -109,7 +108,7 @@ impl RequestTallies {
         counters[bucket].add(1);
     }
 
-    /// Returns the tallies of the last 24 hours, in periods of so many minutes, oldest first. Periods without requests
+    /// Returns the tallies of the last 24 hours, in periods of this many minutes, oldest first. Periods without requests
     /// are empty.
     pub fn recent(&self, now: Timestamp, minutes: i64) -> Vec<(Timestamp, RequestTally)> {
         let last = now.0 / MINUTE_MS / minutes;

@@ -62,7 +62,7 @@ impl GuardedModel {
         &self.breaker
     }
 
-    /// Checks at no cost that the primary provider responds and accepts our key.
+    /// Checks at no cost that this model's provider responds and accepts our key.
     pub fn probe(&self) -> Result<(), Failure> {
         self.model.probe()
     }

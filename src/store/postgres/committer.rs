@@ -1,7 +1,7 @@
 //! The writer thread on a PostgreSQL server.
 //!
 //! All copies of the service write one after the other: the first statement of a commit locks one row. So operations see
-//! the same world as on a file, and none has to be repeated. If the connection is lost while a commit is under way, the
+//! the same state as on a file, and none has to be repeated. If the connection is lost while a commit is under way, the
 //! number of this copy's last commit tells whether it happened.
 
 use std::{
@@ -42,8 +42,9 @@ const LOCK: &str = concat!(
     server_clock!()
 );
 
-/// Plans are made once, often while a table is nearly empty and a scan is the cheapest. Tables grow faster than the server
-/// notices. Where no index serves, it scans in spite of this, and would compile the plan because of its nominal cost.
+/// Plans are kept. Many are made while a table is nearly empty and a scan looks cheapest, and the server's statistics lag
+/// behind the table's growth. This only penalises scans: a statement without an index still scans. The penalty would
+/// make the server compile such a plan, so compilation is off.
 const LOOKUPS_BY_INDEX: &str = "set enable_seqscan = off; set jit = off";
 
 pub(super) struct Committer {

@@ -23,10 +23,12 @@ use crate::{
 };
 
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
-/// The time for which a leader that does not renew its term remains the leader.
-const TERM_MS: i64 = 15_000;
-/// A leader stops its jobs before another copy can take over.
-const TERM: Duration = Duration::from_secs(10);
+/// A leader that does not renew its lease for this long can be replaced.
+const LEASE_MS: i64 = 15_000;
+/// The leader stops its jobs earlier, so that two copies never lead at once.
+const LEASE_OF_JOBS: Duration = Duration::from_secs(10);
+/// A copy that was not seen for this long is forgotten.
+const FORGOTTEN_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 /// A copy that was not seen for this long does not run any more.
 const GONE_AFTER_MS: i64 = 15_000;
 const GONE_AFTER: Duration = Duration::from_millis(GONE_AFTER_MS.unsigned_abs());
@@ -91,11 +93,11 @@ impl CopyStatus {
                 &(copy, process, now),
             )?
         };
-        access.execute("delete from store_copies where seen_at < ?1", &[now - 86_400_000])?;
+        access.execute("delete from store_copies where seen_at < ?1", &[now - FORGOTTEN_AFTER_MS])?;
         access.execute(
             "update store_state set leader = ?1, leader_until = ?2 where id = 0 \
              and (leader = ?1 or leader_until is null or leader_until < ?3)",
-            &(copy, now + TERM_MS, now),
+            &(copy, now + LEASE_MS, now),
         )?;
         let (leads, version): (bool, u32) = access
             .first(
@@ -107,7 +109,7 @@ impl CopyStatus {
         let others = running_copies_in(access)?.into_iter().filter(|name| name != copy).count();
         session.run("commit")?;
         let since = self.lead().map_or(begun, |lead| lead.since);
-        *lock_unpoisoned(&self.lead) = leads.then(|| Lead { since, until: begun + TERM });
+        *lock_unpoisoned(&self.lead) = leads.then(|| Lead { since, until: begun + LEASE_OF_JOBS });
         self.others.store(u32::try_from(others).map_err(Error::internal)?, Ordering::Relaxed);
         Ok(version as usize <= schema::VERSION && is_mine == 1)
     }

@@ -73,10 +73,10 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The client is gone, so this takes leave of the server.
+        // The client is dropped already, so this sends the message that ends the session.
         self.flush();
         if let Some(runtime) = self.runtime.take() {
-            // Waits for nothing, so that it may happen anywhere.
+            // Does not block, so a driver can be dropped on any thread.
             runtime.shutdown_background();
         }
     }

@@ -13,17 +13,17 @@ use super::{
 };
 use crate::store::files::size_of;
 
-/// WAL pages from which on the writer uses a quiet moment for a checkpoint.
-const CHECKPOINT_PAGES: i64 = 2000;
+/// WAL pages from which the writer uses an idle moment for a checkpoint.
+const WELCOME_PAGES: i64 = 2000;
 /// WAL pages at which a checkpoint is made under load. A page changed by many commits is copied once, so rare checkpoints
 /// cost less.
-const CHECKPOINT_PAGES_AT_MOST: i64 = 11_000;
+const DUE_PAGES: i64 = 11_000;
 /// Pages that commits may add during a background checkpoint. Beyond that the writer waits for it, so that the WAL stays
 /// below [`LOG_TRUNCATED_ABOVE`] on slow disks.
 const PAGES_MEANWHILE: i64 = 4_000;
 /// Pages until the next attempt to restart the WAL.
 const PAGES_UNTIL_RETRY: i64 = 1_000;
-/// Attempts in which the writer waits for readers at full length. If all fail, a long read is running, such as another
+/// Attempts in which the writer waits for readers for the full time. If all fail, a long read is running, such as another
 /// process's backup, and callers must not wait for it again and again.
 const PATIENT_ATTEMPTS: u32 = 6;
 /// The WAL keeps its size, because overwriting syncs faster than appending. Above this size it is truncated when free.
@@ -48,7 +48,7 @@ pub(super) struct Checkpoint {
 
 impl Default for Checkpoint {
     fn default() -> Self {
-        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST, failures: 0 }
+        Self { welcome_at: WELCOME_PAGES, due_at: DUE_PAGES, failures: 0 }
     }
 }
 
@@ -56,7 +56,7 @@ impl Checkpoint {
     /// Returns the schedule after a failed attempt at this many pages.
     fn after_failure(self, pages: i64) -> Self {
         let failures = self.failures + 1;
-        let distance = if failures < PATIENT_ATTEMPTS { PAGES_UNTIL_RETRY } else { CHECKPOINT_PAGES.max(pages / 4) };
+        let distance = if failures < PATIENT_ATTEMPTS { PAGES_UNTIL_RETRY } else { WELCOME_PAGES.max(pages / 4) };
         Self { welcome_at: pages + distance, due_at: pages + distance, failures }
     }
 

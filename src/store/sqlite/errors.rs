@@ -14,11 +14,11 @@ impl From<rusqlite::Error> for Error {
         let code = code_of(&error);
         let detail = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
-                "The database is damaged where this is kept; nothing was stored.",
+                "The part of the database that holds this data is damaged; nothing was stored.",
                 "数据库在此处已损坏，没有保存任何内容。",
             ),
             Some(ErrorCode::ReadOnly) => (
-                "The database, its directory or its disk may not be written to; nothing was stored.",
+                "The database, its directory or its disk is read-only; nothing was stored.",
                 "数据库、其目录或磁盘不可写，没有保存任何内容。",
             ),
             _ => (code.meaning(), code.chinese()),

@@ -55,7 +55,7 @@ impl FileIdentity {
             return Ok(());
         }
         let detail = (
-            "The database or its log was deleted or replaced while it was open; nothing was stored.",
+            "The database or its write-ahead log was deleted or replaced while it was open; nothing was stored.",
             "数据库或其日志在打开期间被删除或替换，没有保存任何内容。",
         );
         Err(Error::new(Code::StorageFailed).detail(detail))

@@ -135,7 +135,7 @@ impl Schema {
         let (expected, found) = (objects_of(&fresh)?, objects_of(connection)?);
         let wrong = expected.iter().filter_map(|(name, sql)| match found.get(name) {
             None => Some(format!("{name} is missing")),
-            Some(other) if other != sql => Some(format!("{name} is another one")),
+            Some(other) if other != sql => Some(format!("{name} differs from the schema")),
             Some(_) => None,
         });
         let unknown =

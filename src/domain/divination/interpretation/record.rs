@@ -26,7 +26,7 @@ macro_rules! columns {
     };
 }
 
-/// One in so many of the kept records may have more than 4,000 characters of data.
+/// At most one in this many kept records may have more than 4,000 characters of data.
 const LARGE_SHARE: u32 = 10;
 
 /// A record of an interpretation.

@@ -99,8 +99,7 @@ impl AdmissionQueue {
 
 /// The error for a call that gets no permit.
 pub fn overloaded() -> Error {
-    Error::new(Code::Overloaded)
-        .detail(("Too many calls of the language model are running.", "正在进行的模型调用过多。"))
+    Error::new(Code::Overloaded).detail(("Too many language model calls are running.", "正在进行的模型调用过多。"))
 }
 
 impl Future for PermitFuture {

@@ -75,8 +75,8 @@ pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
         return Err(Fault::new(
             FieldCode::InvalidFormat,
             (
-                "is no valid rule: write A&B (two to four parts), A~B (A without B) or A{n}B (n from 1 to 20), each \
-                 part with two letters or more; `*` is no wildcard",
+                "is not a valid rule: write A&B (two to four parts), A~B (A without B) or A{n}B (n from 1 to 20), each \
+                 part with two letters or more; `*` is not a wildcard",
                 "不是有效的规则：须写作 A&B（二至四部分）、A~B（有 A 无 B）或 A{n}B（n 为 1 至 20），每部分至少两个字；`*` 不是通配符",
             ),
         ));

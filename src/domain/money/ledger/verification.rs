@@ -121,7 +121,7 @@ pub type VerificationProgress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 pub fn verify(core: &Core, progress: VerificationProgress<'_>) -> Result<VerificationReport> {
     let mut report = inspect(&core.store, progress)?;
     if core.store.read(|tx| Ok(tx.keys().is_none()))? {
-        let detail = "the server key is not the one of this database, so that changed rows cannot be found".to_owned();
+        let detail = "the server key does not belong to this database, so changed rows cannot be detected".to_owned();
         report.note(Discrepancy { code: "key_unknown", account: None, detail });
     }
     for &(user, asset) in &report.suspects {

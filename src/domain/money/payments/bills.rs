@@ -144,8 +144,7 @@ pub fn recent_differences_in(tx: &Read<'_>) -> Result<u64> {
 
 fn check_channel(payments: &Payments, channel: &PaymentChannel, day: Date) -> Result<BillCheck> {
     let name = channel.gateway.name();
-    let invalid =
-        || Error::field("day", Fault::new(FieldCode::OutOfRange, ("must be a day of the calendar", "须为有效的日期")));
+    let invalid = || Error::field("day", Fault::new(FieldCode::OutOfRange, ("must be a valid date", "须为有效的日期")));
     let shanghai = shanghai()?;
     let begin = shanghai.at(day.at(0, 0, 0, 0)).ok_or_else(invalid)?;
     let end = shanghai.at(day.tomorrow().map_err(|_| invalid())?.at(0, 0, 0, 0)).ok_or_else(invalid)?;

@@ -87,10 +87,7 @@ fn settle_in(
         Decision::Credit => credit_manually_in(tx, &order, by)?,
         Decision::ClawBack => claw_back_owed_in(tx, before, by)?,
         Decision::RefundedExternally if order.paid_at.is_none() || order.refunded >= order.paid => {
-            return Err(wrong_state((
-                "The order has no money left that could have been refunded.",
-                "订单没有可退的金额。",
-            )));
+            return Err(wrong_state(("The order has no refundable amount left.", "订单没有可退的金额。")));
         }
         Decision::RefundedExternally => {
             let all = order.paid;

@@ -1,4 +1,4 @@
-//! Payments: orders of coins. Money becomes coins only here.
+//! Payments: orders of coins. Money that a payment provider reports becomes coins only here.
 //!
 //! Three things credit an order: a callback signed by the provider, the provider's response to a query, and an
 //! operator's decision. A claim by the user's app only triggers a query. All end in one transaction with the ledger

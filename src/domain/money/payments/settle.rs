@@ -30,9 +30,9 @@ pub(super) const CREDIT_RETRY_AFTER: std::time::Duration = std::time::Duration::
 /// The review reason of an order whose app or gateway is no longer configured, so that it cannot be queried. A later
 /// report by the provider still settles the order.
 pub(super) const NOT_CONFIGURED: &str = "not_configured";
-/// The review reason of an order whose trade has already paid another order.
 /// The review reason of an order whose refund could not be delivered.
 pub(super) const REFUND_ABNORMAL: &str = "refund_abnormal";
+/// The review reason of an order whose trade has already paid another order.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
 named_enum! {

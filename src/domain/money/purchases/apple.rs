@@ -33,7 +33,7 @@ use crate::{
 pub(super) const NOT_A_TESTER: &str = "sandbox_not_allowed";
 /// Thousandths of a percent in a whole.
 const WHOLE: u32 = 100_000;
-/// Apple accepts consumption data for so long after its request.
+/// The time after its request during which Apple accepts consumption data.
 const CONSUMPTION_PERIOD: Duration = Duration::from_hours(12);
 /// Apple keeps notifications for half a year and repeats one for days.
 const HISTORY: ReadSchedule = ReadSchedule {

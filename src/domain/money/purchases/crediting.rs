@@ -264,7 +264,7 @@ fn refuse_in(tx: &Write<'_>, purchase: StorePurchase, reason: &str) -> Result<St
         purchase_id,
         store,
         reason,
-        "a purchase brings nothing; see `yarrow purchases list --state refused`"
+        "a purchase cannot be credited; see `yarrow purchases list --state refused`"
     );
     let purchase = StorePurchase { state: PurchaseState::Refused, reason: Some(reason.to_owned()), ..purchase };
     records::store_credit_in(tx, &purchase)?;

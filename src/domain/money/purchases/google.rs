@@ -225,7 +225,7 @@ fn price_of(
     }
     // Not by the circuit breaker: a missing right of the service account must not stop purchases.
     Ok(store.order_price(order_id).unwrap_or_else(|failure| {
-        tracing::warn!(%failure, "Google Play did not tell the price of a purchase");
+        tracing::warn!(%failure, "Google Play did not report the price of a purchase");
         None
     }))
 }

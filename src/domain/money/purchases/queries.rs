@@ -51,15 +51,13 @@ pub struct BuyerPurchase {
 /// The number is that of [`records::find`], or the transaction id of a purchase that is unknown here. Blocks.
 ///
 /// # Errors
-/// `not_found`, also for a purchase in Google Play, which tells no history; `not_configured`, those of the provider.
+/// `not_found`, also for a purchase in Google Play, which has no history of purchases; `not_configured`, those of the provider.
 pub fn history(purchases: &Purchases, number: &str) -> Result<Vec<BuyerPurchase>> {
     let (environment, id) = match records::find(&purchases.core, number) {
         Ok(purchase) if purchase.key.store == PurchaseStore::Apple => (purchase.key.environment, purchase.key.id),
         Ok(_) => {
-            return Err(Error::new(Code::NotFound).detail((
-                "Google Play does not tell the purchases of a buyer.",
-                "Google Play 不提供买家的购买记录。",
-            )));
+            return Err(Error::new(Code::NotFound)
+                .detail(("Google Play cannot list the purchases of a buyer.", "Google Play 不提供买家的购买记录。")));
         }
         Err(error) if error.code == Code::NotFound && purchases.apple.is_some() => {
             (PurchaseEnvironment::Production, number.to_owned())

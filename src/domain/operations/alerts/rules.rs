@@ -121,7 +121,7 @@ fn database_damaged(snapshot: &HealthSnapshot) -> Finding {
 fn disk_low(config: &Config, snapshot: &HealthSnapshot) -> Finding {
     let percent = snapshot.disk_free_percent();
     let detail = format!(
-        "Only {percent} % ({} MiB) of the disk of the data directory are free. Free some space.",
+        "Only {percent} % ({} MiB) of the disk of the data directory is free. Free some space.",
         snapshot.disk_free >> 20
     );
     Finding::new("disk_low", snapshot.is_disk_low(config), detail)
@@ -162,7 +162,7 @@ fn backup_behind(health: &Health) -> Vec<Finding> {
     let is_superseded = status.superseded_by.is_some();
     let most = MAX_LAG.max(config.backup.follow * MAX_LAG_INTERVALS) + LAG_TOLERANCE;
     let cause = status.failure.map_or_else(String::new, |failure| format!(": {failure}"));
-    let behind = format!("Changes of {} s are not in the bucket{cause}.", lag.as_secs());
+    let behind = format!("The continuous backup is {} s behind{cause}.", lag.as_secs());
     let superseded = status.superseded_by.map_or_else(String::new, |by| {
         let since = Timestamp(by.claim.at);
         format!("Machine {} took over at {since}, and this one stores nothing. Run `yarrow backup take-over` here, or switch this one off.", by.claim.machine)

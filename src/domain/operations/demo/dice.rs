@@ -17,7 +17,7 @@ impl Dice {
         u32::try_from(((mixed >> 32) * u64::from(bound)) >> 32).unwrap_or(0)
     }
 
-    /// Returns true in so many of a hundred cases.
+    /// Returns true with a probability of this many percent.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }

@@ -32,7 +32,10 @@ pub(super) fn checks(services: Services<'_>, report: &ServerReport) -> Result<Ve
         Check::holds(
             GROUP,
             "fsync",
-            (report.has_fsync && report.has_full_page_writes, "commits are on disk when they are answered"),
+            (
+                report.has_fsync && report.has_full_page_writes,
+                "commits are synced to disk before they are acknowledged",
+            ),
             (Verdict::Fail, "fsync or full_page_writes is off: a power cut loses payments and may damage the database"),
         ),
         Check::holds(

@@ -373,7 +373,7 @@ fn forwarding(trusted: &[IpNet], findings: &[ForwardingFinding]) -> Check {
         ForwardingFault::UntrustedPeer => (
             Verdict::Warn,
             format!(
-                "{peer} sent X-Forwarded-For at {at} and is not in server.trusted_proxies: a client's lie, or a proxy \
+                "{peer} sent X-Forwarded-For at {at} and is not in server.trusted_proxies: a forged header, or a proxy \
                  whose clients share one address and its limits"
             ),
         ),

@@ -58,7 +58,7 @@ fn collect(app: &App) -> Result<Overview<'static>> {
     let active = app.core.store.read(alerts::active_in)?;
     let filter = OrderFilter { state: Some(OrderState::Review), ..OrderFilter::default() };
     let waiting = orders::list(&app.core, filter, PageRequest::of_newest(WAITING_ORDERS))?;
-    let is_new = !app.core.store.read(users::exist_in)?;
+    let is_new = !app.core.store.read(users::any_in)?;
     Ok(Overview {
         taken_at: snapshot.at,
         figures: today(app)?,

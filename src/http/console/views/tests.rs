@@ -241,7 +241,7 @@ fn a_chart_without_values_says_so_and_keeps_its_table() {
 
 #[test]
 fn alerts_are_explained_in_the_language_of_the_page() {
-    let detail = "Only 3 % (9364 MiB) of the disk of the data directory are free. Free some space.";
+    let detail = "Only 3 % (9364 MiB) of the disk of the data directory is free. Free some space.";
     assert_eq!(texts::alert_detail(Language::English, "disk_low", detail), detail);
     let details = [
         ("disk_low", detail, "只剩 3 %（9364 MiB）"),
@@ -284,8 +284,8 @@ fn alerts_are_explained_in_the_language_of_the_page() {
         ),
         (
             "database_damaged",
-            "The database is damaged (a request met it). The newest sound backup is of x.",
-            "数据库已损坏（a request met it）",
+            "The database is damaged (found by a request). The newest sound backup is of x.",
+            "数据库已损坏（found by a request）",
         ),
     ];
     for (rule, detail, ..) in details {

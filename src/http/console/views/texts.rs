@@ -597,9 +597,9 @@ texts! {
     TextToTest: "待测文本", "Text";
     Allowed: "放行", "Allowed";
     Refused: "拒绝", "Refused";
-    PhraseIsWord: "已放行。注意：此短语就是词表中的词，该词不再生效；请改为删除该词，或放行更长的短语。", "Allowed. Warning: this is a listed word, which is no longer found. Remove the word instead, or allow a longer phrase.";
-    PhraseWithoutWord: "已放行。注意：此短语中没有词表中的词，目前没有作用。", "Allowed. Warning: no listed word is in this phrase, so it allows nothing now.";
-    PhraseAcquitsNot: "已放行。注意：此短语未覆盖该文本中的全部命中，该文本仍会被发现；请按文本原样放行短语。", "Allowed. Warning: the phrase does not cover all that was found in the text, which would be found again. Allow the phrase as the text has it.";
+    PhraseIsWord: "已放行。注意：此短语就是词表中的词，该词不再生效；请改为删除该词，或放行更长的短语。", "Allowed. Warning: this is a listed word, which is not found any more. Remove the word instead, or allow a longer phrase.";
+    PhraseWithoutWord: "已放行。注意：此短语中没有词表中的词，目前没有作用。", "Allowed. Warning: the phrase contains no listed word, so it has no effect.";
+    PhraseAcquitsNot: "已放行。注意：此短语未覆盖该文本中的全部命中，该文本仍会被发现；请按文本原样放行短语。", "Allowed. Warning: the phrase does not cover every match in the text, so the text would be flagged again. Allow the phrase exactly as it appears in the text.";
     ToReview: "待复核", "For review";
     Masked: "遮盖", "Masked";
     ImportWords: "导入词表", "Import words";
@@ -1207,6 +1207,10 @@ pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<
             format!("上次备份失败（{}）。上次成功：{}。", code(language, inside), last("successful backup: "))
         }
         ("backup_old", _) => format!("备份已逾期。上次备份：{}。", last("The last one: ")),
+        ("backup_behind", [seconds, ..]) => match after(": ") {
+            "" => format!("持续备份落后 {seconds} 秒。"),
+            failure => format!("持续备份落后 {seconds} 秒：{failure}"),
+        },
         ("backup_upload_failed", _) => format!("备份无法上传：{}", after("uploaded: ")),
         ("certificate_expiring", _) => {
             let at = after("expires at ").split(". ").next().unwrap_or_default();

@@ -331,11 +331,11 @@ impl<'app> Shipper<'app> {
             (status.pass, status.failure) = (pass, None);
         });
         tracing::debug!(object = object.name, pages, bytes, "shipped changes to the bucket");
-        self.rest(data_version, taken, pass, now)
+        self.schedule_next(data_version, taken, pass, now)
     }
 
-    /// Waits for the next changes.
-    fn rest(&mut self, data_version: i64, taken: Instant, pass: Duration, now: Instant) -> Result<()> {
+    /// Records the shipped version and schedules the next comparison.
+    fn schedule_next(&mut self, data_version: i64, taken: Instant, pass: Duration, now: Instant) -> Result<()> {
         self.shipped = Some(data_version);
         self.next_at = Some(now + self.interval().max(pass * PASS_SHARE));
         let is_current = self.reader.data_version()? == data_version && self.chain.is_some();
@@ -371,7 +371,7 @@ impl<'app> Shipper<'app> {
         let ((pass, data_version, written), sums) = self.reader.compare(&chain.sums, write)?;
         let Some((file, pages)) = written else {
             self.monitor.update(|status| (status.shipped_at, status.failure) = (Some(at), None));
-            self.rest(data_version, now, pass, now)?;
+            self.schedule_next(data_version, now, pass, now)?;
             return Ok(false);
         };
         let bytes = file.as_file().metadata().map_err(|error| file_error(&directory, error))?.len();
