@@ -125,7 +125,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn read_lock(path: &Path) -> io::Result<File> {
+pub fn open_lock_for_reading(path: &Path) -> io::Result<File> {
     open_own(path, OpenOptions::new().read(true))
 }
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::files::{
-    DATABASE, NETWORK_LOG, RESTORE_MARKER, RESTORED, create_private_directory, ensure_own, open_lock, parent_of,
-    read_lock,
+    DATABASE, NETWORK_LOG, RESTORE_MARKER, RESTORED, create_private_directory, ensure_own, open_lock,
+    open_lock_for_reading, parent_of,
 };
 use crate::{
     error::{Code, Error, Result},
@@ -18,8 +18,9 @@ use crate::{
 
 /// The lock file of a data directory.
 pub const LOCK: &str = "yarrow.lock";
-/// Timeout for the lock of a command that is opening the database, and the interval between attempts.
+/// Timeout for the lock of a command that is opening the database.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
+/// Interval between attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Locks a data directory, creating it if it is missing. Returns none if a server holds the lock.
@@ -70,7 +71,7 @@ pub fn publish_address(mut lock: &File, url: &str) -> std::io::Result<()> {
 
 /// Returns the base URL of the server that holds the directory's lock.
 pub fn running_server(directory: &Path) -> Option<String> {
-    let mut file = read_lock(&directory.join(LOCK)).ok()?;
+    let mut file = open_lock_for_reading(&directory.join(LOCK)).ok()?;
     let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     let mut url = String::new();
     file.read_to_string(&mut url).ok()?;

@@ -35,7 +35,7 @@ pub struct WriterLoad {
     /// Maximum number of queued operations.
     pub capacity: usize,
     /// Bytes of the write-ahead log. 0 without a database file.
-    pub log_bytes: u64,
+    pub wal_bytes: u64,
 }
 
 /// Counters of the writer since the start.
@@ -253,8 +253,8 @@ impl Writer {
     }
 
     /// Returns the load of a writer whose log has this size.
-    pub(super) fn load(&self, log_bytes: u64) -> WriterLoad {
-        WriterLoad { queued: self.shared.queued.load(Ordering::Relaxed), capacity: self.capacity, log_bytes }
+    pub(super) fn load(&self, wal_bytes: u64) -> WriterLoad {
+        WriterLoad { queued: self.shared.queued.load(Ordering::Relaxed), capacity: self.capacity, wal_bytes }
     }
 
     pub(super) fn metrics(&self) -> &WriterMetrics {

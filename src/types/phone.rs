@@ -53,7 +53,7 @@ impl PhoneNumber {
         let text = text.trim();
         let text = text.strip_prefix("tel:").unwrap_or(text);
         // The library also takes vanity letters and extensions, and passes over what it cannot read.
-        if text.chars().count() > 32 || !text.chars().all(stands_in_a_number) {
+        if text.chars().count() > 32 || !text.chars().all(is_phone_character) {
             return Err(invalid());
         }
         let text: String = text.chars().filter(|character| !is_invisible(*character)).collect();
@@ -137,7 +137,7 @@ fn code_of(region: Region) -> i32 {
 
 /// Returns true for digits, for what people put between them, and for the invisible marks that come with a number copied
 /// from a contact.
-fn stands_in_a_number(character: char) -> bool {
+fn is_phone_character(character: char) -> bool {
     character.is_numeric()
         || character.is_whitespace()
         || "+＋-‐‑–−－.()（）".contains(character)

@@ -13,8 +13,8 @@ const CODE_POINTS: usize = 12;
 /// # Errors
 /// `too_long` or `invalid_character`.
 pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
-    let is_refused = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    refuse(text, is_refused)?;
+    let is_rejected = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    reject_characters(text, is_rejected)?;
     clean_characters(text, limit)
 }
 
@@ -24,7 +24,7 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
 /// # Errors
 /// `too_long` or `invalid_character`.
 pub fn clean_line(text: &str, limit: usize) -> Result<String, Fault> {
-    refuse(text, |character| character == '\n' || leaves_its_line(character))?;
+    reject_characters(text, |character| character == '\n' || breaks_line_or_direction(character))?;
     clean_characters(text, limit)
 }
 
@@ -33,7 +33,7 @@ pub fn clean_line(text: &str, limit: usize) -> Result<String, Fault> {
 /// # Errors
 /// `too_long` or `invalid_character`.
 pub fn clean_lines(text: &str, limit: usize) -> Result<String, Fault> {
-    refuse(text, |character| character != '\n' && leaves_its_line(character))?;
+    reject_characters(text, |character| character != '\n' && breaks_line_or_direction(character))?;
     clean_characters(text, limit)
 }
 
@@ -73,11 +73,11 @@ fn too_long(limit: usize) -> Fault {
 }
 
 /// Ignores the characters that trimming removes, and accepts the CRLF line ends of forms.
-fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
+fn reject_characters(text: &str, is_rejected: impl Fn(char) -> bool) -> Result<(), Fault> {
     let text = text.trim();
-    let is_found = text.contains(|character: char| character != '\r' && is_refused(character));
+    let is_found = text.contains(|character: char| character != '\r' && is_rejected(character));
     let mut returns = text.match_indices('\r').map(|(place, _)| &text[place + 1..]);
-    if is_found || returns.any(|after| is_refused('\n') || !after.starts_with('\n')) {
+    if is_found || returns.any(|after| is_rejected('\n') || !after.starts_with('\n')) {
         return Err(Fault::new(
             FieldCode::InvalidCharacter,
             ("must not contain control characters", "不能包含控制字符"),
@@ -88,7 +88,7 @@ fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
 
 /// Returns true for controls, separators of lines and paragraphs, and marks that change the direction of the text
 /// around them.
-fn leaves_its_line(character: char) -> bool {
+fn breaks_line_or_direction(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_refused() {
+    fn nul_is_rejected() {
         assert_eq!(clean("a\0b", 10).unwrap_err().code, FieldCode::InvalidCharacter);
     }
 
     #[test]
     fn rejects_control_and_formatting_characters() {
-        let is_refused = |read: fn(&str, usize) -> Result<String, Fault>, text: &str| match read(text, 20) {
+        let is_rejected = |read: fn(&str, usize) -> Result<String, Fault>, text: &str| match read(text, 20) {
             Ok(read) => {
                 assert_eq!(read, text);
                 false
@@ -165,10 +165,10 @@ mod tests {
             ("a\u{2028}b", false, true, true),
             ("שלום\u{200f} ☯\u{fe0f} 👩\u{200d}👦", false, false, false),
         ] {
-            assert_eq!(is_refused(clean, text), prose, "{text:?}");
-            assert_eq!(is_refused(clean_lines, text), lines, "{text:?}");
-            assert_eq!(is_refused(clean_line, text), line, "{text:?}");
-            assert!(!is_refused(clean_as_sent, text), "{text:?}");
+            assert_eq!(is_rejected(clean, text), prose, "{text:?}");
+            assert_eq!(is_rejected(clean_lines, text), lines, "{text:?}");
+            assert_eq!(is_rejected(clean_line, text), line, "{text:?}");
+            assert!(!is_rejected(clean_as_sent, text), "{text:?}");
         }
     }
 

@@ -23,8 +23,9 @@ const OTHER: &str = "other";
 const WATCHED: &str = "watched";
 /// The character that replaces those of a match.
 pub const REPLACEMENT: char = '＊';
-/// Maximum characters of a rejected text, and maximum matched words, that are recorded.
+/// Maximum characters of a rejected text that are recorded.
 const MAX_EXCERPT: usize = 1_000;
+/// Maximum matched words that are recorded.
 const MAX_WORDS: usize = 50;
 
 /// The decision on one text.

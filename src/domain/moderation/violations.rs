@@ -27,8 +27,9 @@ use crate::{
 
 /// The default retention of a cleanup, in days.
 pub const DAYS_TO_KEEP: u32 = 180;
-/// The default window and count from which a user is a frequent violator.
+/// The default window in which the violations of frequent violators are counted, in days.
 pub const FREQUENT_DAYS: u32 = 30;
+/// The default number of violations from which a user is a frequent violator.
 pub const FREQUENT_THRESHOLD: u32 = 3;
 
 /// Rows deleted in one transaction, so that the writer is never blocked for long.

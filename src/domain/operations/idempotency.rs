@@ -20,8 +20,9 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// Body and request of a response that was erased.
+/// The body of a response that was erased.
 const NO_BODY: &[u8] = &[];
+/// The hash of its request.
 const NO_REQUEST: [u8; 32] = [0; 32];
 /// Surplus rows deleted with each new one: more than one, for a limit that was lowered.
 const SURPLUS_DELETED: u32 = 10;
@@ -31,7 +32,7 @@ const SURPLUS_DELETED: u32 = 10;
 pub struct Claim {
     /// The caller, because two callers may choose the same key. Users are named by [`user`].
     pub caller: String,
-    /// The path of the endpoint, such as `/coin/consume`. Only POST requests have keys.
+    /// The path template of the endpoint, such as `/coin/consume`. Only POST requests have keys.
     pub route: String,
     pub key: String,
     /// Detects another request with the same key.

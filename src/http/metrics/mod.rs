@@ -131,7 +131,7 @@ fn add_store(page: &mut Page, app: &App) {
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
     page.counter("yarrow_database_damage_met", "Reads and writes that found damage")
         .whole(&[], app.core.store.damage_errors());
-    page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
+    page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.wal_bytes);
 }
 
 /// Adds the connections to a database server and the copies of the service on it.

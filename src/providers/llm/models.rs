@@ -12,8 +12,9 @@ use crate::providers::{
     breaker::{BreakerState, CircuitBreaker},
 };
 
-/// Maximum number of chunks, and of their bytes, that are held back before the first text.
+/// Maximum number of chunks that are held back before the first text.
 const MAX_HELD_CHUNKS: usize = 64;
+/// Maximum number of their bytes.
 const MAX_HELD_BYTES: usize = 64 << 10;
 
 /// A model with its circuit breaker.

@@ -23,8 +23,9 @@ pub const NAME: &str = "aliyun";
 const ACTION: &str = "TextModerationPlus";
 const VERSION: &str = "2022-03-02";
 const FORM: &str = "application/x-www-form-urlencoded";
-/// Maximum characters per request, and the overlap of two neighbouring parts, so that no word is cut in two.
+/// Maximum characters per request.
 const MAX_LENGTH: usize = 600;
+/// The overlap of two neighbouring parts, so that no word is cut in two.
 const OVERLAP: usize = 50;
 /// Model output is checked by a service with another limit.
 const MAX_OUTPUT_LENGTH: usize = 5_000;

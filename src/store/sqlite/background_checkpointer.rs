@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::{
     connection,
-    wal_checkpoint::{LogPages, checkpoint, stop_after_failed_sync},
+    wal_checkpoint::{WalPages, checkpoint, stop_after_failed_sync},
 };
 use crate::{
     error::{Error, Result},
@@ -24,8 +24,9 @@ use crate::{
     thread_priority::lower_thread_priority,
 };
 
-/// The maximum number of passes over the WAL, and the number of pages that may remain for the writer.
+/// Maximum number of passes over the WAL.
 const MAX_PASSES: usize = 4;
+/// Pages that may remain for the writer.
 const MAX_PAGES_LEFT: i64 = 300;
 
 /// The state of the background checkpoint.
@@ -40,7 +41,7 @@ pub(super) enum CheckpointState {
 
 /// The writer's handle of the checkpoint thread.
 pub(super) struct BackgroundCheckpointer {
-    requests: Option<SyncSender<LogPages>>,
+    requests: Option<SyncSender<WalPages>>,
     done: Receiver<()>,
     state: Cell<CheckpointState>,
     thread: Option<JoinHandle<()>>,
@@ -64,7 +65,7 @@ impl BackgroundCheckpointer {
     }
 
     /// Starts a checkpoint. If the thread is gone it is done at once, and the writer copies everything.
-    pub(super) fn begin(&self, pages: LogPages) {
+    pub(super) fn begin(&self, pages: WalPages) {
         let is_sent = self.requests.as_ref().is_some_and(|requests| requests.try_send(pages).is_ok());
         self.state.set(if is_sent { CheckpointState::Running } else { CheckpointState::Done });
     }
@@ -100,7 +101,7 @@ impl Drop for BackgroundCheckpointer {
     }
 }
 
-fn run(path: &Path, tuning: &Tuning, requests: &Receiver<LogPages>, finished: &SyncSender<()>) {
+fn run(path: &Path, tuning: &Tuning, requests: &Receiver<WalPages>, finished: &SyncSender<()>) {
     // Opened on first use: most processes never need it.
     let mut connection = None;
     while let Ok(pages) = requests.recv() {
@@ -133,7 +134,7 @@ impl CheckpointConnection {
     }
 
     /// Copies the WAL in ever shorter passes, because callers wait for the pages that remain.
-    fn copy(&self, pages: &LogPages) {
+    fn copy(&self, pages: &WalPages) {
         for _ in 0..MAX_PASSES {
             let copied = checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
             // SQLite syncs the database only once the whole WAL is copied, which would sync all of this at once.

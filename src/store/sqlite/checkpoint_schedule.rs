@@ -19,7 +19,7 @@ const WELCOME_PAGES: i64 = 2000;
 /// cost less.
 const DUE_PAGES: i64 = 11_000;
 /// Pages that commits may add during a background checkpoint. Beyond that the writer waits for it, so that the WAL stays
-/// below [`LOG_TRUNCATED_ABOVE`] on slow disks.
+/// below [`WAL_TRUNCATED_ABOVE`] on slow disks.
 const PAGES_MEANWHILE: i64 = 4_000;
 /// Pages until the next attempt to restart the WAL.
 const PAGES_UNTIL_RETRY: i64 = 1_000;
@@ -27,7 +27,7 @@ const PAGES_UNTIL_RETRY: i64 = 1_000;
 /// process's backup, and callers must not wait for it again and again.
 const PATIENT_ATTEMPTS: u32 = 6;
 /// The WAL keeps its size, because overwriting syncs faster than appending. Above this size it is truncated when free.
-pub(super) const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
+pub(super) const WAL_TRUNCATED_ABOVE: u64 = 64 << 20;
 /// Timeout for readers to leave the WAL: longer than a sticky snapshot lives, too short to notice.
 pub(super) const RESTART_WAIT: Duration = Duration::from_millis(100);
 /// The same after [`PATIENT_ATTEMPTS`] and for repeated attempts to truncate. Busy workers end their snapshots sooner.
@@ -39,20 +39,20 @@ const SHUTDOWN_ATTEMPTS: u32 = 50;
 
 /// The schedule of the next checkpoint: WAL pages at which it is welcome, and at which it is due.
 #[derive(Clone, Copy)]
-pub(super) struct Checkpoint {
+pub(super) struct CheckpointSchedule {
     pub(super) welcome_at: i64,
     pub(super) due_at: i64,
     /// Failed attempts since the WAL was last restarted.
     failures: u32,
 }
 
-impl Default for Checkpoint {
+impl Default for CheckpointSchedule {
     fn default() -> Self {
         Self { welcome_at: WELCOME_PAGES, due_at: DUE_PAGES, failures: 0 }
     }
 }
 
-impl Checkpoint {
+impl CheckpointSchedule {
     /// Returns the schedule after a failed attempt at this many pages.
     fn after_failure(self, pages: i64) -> Self {
         let failures = self.failures + 1;
@@ -73,19 +73,19 @@ impl Checkpoint {
 
 impl Committer {
     /// Starts a background checkpoint, or completes it so that little is copied on this thread.
-    pub(super) fn checkpoint_busy_log(&self) {
+    pub(super) fn checkpoint_busy_wal(&self) {
         let checkpoint = self.checkpoint.get();
         if checkpoint.is_retry() {
-            self.restart_log();
+            self.restart_wal();
             return;
         }
-        if self.log_pages.get() >= checkpoint.due_at + PAGES_MEANWHILE {
+        if self.wal_pages.get() >= checkpoint.due_at + PAGES_MEANWHILE {
             self.checkpointer.wait();
         }
         match self.checkpointer.state() {
-            CheckpointState::Idle => self.checkpointer.begin(self.log_pages.clone()),
+            CheckpointState::Idle => self.checkpointer.begin(self.wal_pages.clone()),
             CheckpointState::Running => {}
-            CheckpointState::Done => self.restart_log(),
+            CheckpointState::Done => self.restart_wal(),
         }
     }
 
@@ -94,8 +94,8 @@ impl Committer {
     /// SQLite restarts the WAL only while no snapshot uses it. Under constant load some sticky snapshot always does, and
     /// the WAL would grow without bound. So this increments the commit counter once the WAL is copied: the next reads take
     /// snapshots of the database file alone. It does not wait for long reads; the next attempt comes many pages later.
-    pub(super) fn restart_log(&self) {
-        let pages = self.log_pages.get();
+    pub(super) fn restart_wal(&self) {
+        let pages = self.wal_pages.get();
         let wait = if self.full_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let copy = || self.checkpoint("pragma wal_checkpoint(passive)");
         // Snapshots older than the last commit block a part of the copy, and a snapshot taken before its end uses the WAL
@@ -112,10 +112,10 @@ impl Committer {
         let is_restarted = self.checkpoint("pragma wal_checkpoint(restart)");
         self.set_lock_timeout(BUSY_TIMEOUT);
         if is_restarted {
-            self.log_pages.set(0);
+            self.wal_pages.set(0);
         }
         self.checkpoint.set(if is_restarted {
-            Checkpoint::default()
+            CheckpointSchedule::default()
         } else {
             self.checkpoint.get().after_failure(pages)
         });
@@ -125,17 +125,17 @@ impl Committer {
     /// Truncates the WAL if an operation requested it, so that it holds no deleted data. Sticky snapshots end by the
     /// commit counter. A long read is retried a second later; it ends within 30 seconds, the limit of reads. If the
     /// process ends before, the next start truncates the WAL.
-    pub(super) fn truncate_log_if_due(&self, wait: Duration) {
-        if self.truncate_log_at.get().is_none_or(|due| Instant::now() < due) {
+    pub(super) fn truncate_wal_if_due(&self, wait: Duration) {
+        if self.truncate_wal_at.get().is_none_or(|due| Instant::now() < due) {
             return;
         }
         self.commits.fetch_add(1, Ordering::Release);
-        let is_truncated = self.truncate_log(wait);
+        let is_truncated = self.truncate_wal(wait);
         if is_truncated {
-            self.log_pages.set(0);
-            self.checkpoint.set(Checkpoint::default());
+            self.wal_pages.set(0);
+            self.checkpoint.set(CheckpointSchedule::default());
         }
-        self.truncate_log_at.set(if is_truncated { None } else { Some(Instant::now() + IDLE) });
+        self.truncate_wal_at.set(if is_truncated { None } else { Some(Instant::now() + IDLE) });
     }
 
     /// Sets how long this connection waits for a lock.
@@ -146,9 +146,9 @@ impl Committer {
     }
 
     /// Does not wait for readers: truncation holds the write lock, and during a backup each attempt would block writes.
-    pub(super) fn truncate_log_if_large(&self) {
-        if size_of(&self.log) > LOG_TRUNCATED_ABOVE {
-            self.truncate_log(Duration::ZERO);
+    pub(super) fn truncate_wal_if_large(&self) {
+        if size_of(&self.log) > WAL_TRUNCATED_ABOVE {
+            self.truncate_wal(Duration::ZERO);
         }
     }
 
@@ -156,10 +156,10 @@ impl Committer {
     /// requested it, in short steps, because a server may be running beside this command.
     pub(super) fn shut_down(&mut self) {
         self.checkpointer.stop();
-        let is_requested = self.truncate_log_at.get().is_some();
+        let is_requested = self.truncate_wal_at.get().is_some();
         for _ in 0..if is_requested { SHUTDOWN_ATTEMPTS } else { 1 } {
             self.commits.fetch_add(1, Ordering::Release);
-            if self.truncate_log(RESTART_WAIT) {
+            if self.truncate_wal(RESTART_WAIT) {
                 return;
             }
             if is_requested {
@@ -173,7 +173,7 @@ impl Committer {
         }
     }
 
-    fn truncate_log(&self, wait: Duration) -> bool {
+    fn truncate_wal(&self, wait: Duration) -> bool {
         // Copies what it can without the write lock.
         self.checkpoint("pragma wal_checkpoint(passive)");
         self.set_lock_timeout(wait);

@@ -18,11 +18,11 @@ use rusqlite::Connection;
 
 use super::{
     background_checkpointer::{BackgroundCheckpointer, CheckpointState},
-    checkpoint_schedule::{Checkpoint, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
+    checkpoint_schedule::{CheckpointSchedule, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
     errors::is_missing_parent,
     file_identity::FileIdentity,
     snapshot::FullReads,
-    wal_checkpoint::{LogPages, stop_if_sync_failed},
+    wal_checkpoint::{WalPages, stop_if_sync_failed},
 };
 use crate::{
     clock::Clock,
@@ -47,18 +47,18 @@ pub(super) struct Committer {
     pub(super) full_reads: FullReads,
     pub(super) keys: Arc<OnceLock<ServerKey>>,
     pub(super) log: PathBuf,
-    pub(super) log_pages: LogPages,
+    pub(super) wal_pages: WalPages,
     pub(super) files: FileIdentity,
     pub(super) checkpointer: BackgroundCheckpointer,
-    pub(super) checkpoint: Cell<Checkpoint>,
+    pub(super) checkpoint: Cell<CheckpointSchedule>,
     /// Time of the next attempt to truncate the WAL for an operation that requested it.
-    pub(super) truncate_log_at: Cell<Option<Instant>>,
+    pub(super) truncate_wal_at: Cell<Option<Instant>>,
 }
 
 impl Committer {
     pub(super) fn run(mut self) {
         loop {
-            let is_large = self.log_pages.get() >= self.checkpoint.get().welcome_at;
+            let is_large = self.wal_pages.get() >= self.checkpoint.get().welcome_at;
             match self.queue.jobs.recv_timeout(if is_large { QUIET } else { IDLE }) {
                 Ok(first) => {
                     // On busy cores this lets callers queue more operations that then share the sync.
@@ -66,18 +66,18 @@ impl Committer {
                     // An error that makes SQLite roll back the whole transaction fails the operations before it. Those
                     // after it get another transaction.
                     self.queue.commit_batch(first, |waiting| self.commit_some(waiting));
-                    if self.log_pages.get() >= self.checkpoint.get().due_at {
-                        self.checkpoint_busy_log();
+                    if self.wal_pages.get() >= self.checkpoint.get().due_at {
+                        self.checkpoint_busy_wal();
                     }
-                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
+                    self.truncate_wal_if_due(RESTART_WAIT_BRIEFLY);
                 }
                 Err(RecvTimeoutError::Timeout) if is_large && self.checkpointer.state() != CheckpointState::Running => {
-                    self.restart_log();
-                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
+                    self.restart_wal();
+                    self.truncate_wal_if_due(RESTART_WAIT_BRIEFLY);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
-                    self.truncate_log_if_large();
+                    self.truncate_wal_if_due(RESTART_WAIT_BRIEFLY);
+                    self.truncate_wal_if_large();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     self.shut_down();
@@ -125,8 +125,8 @@ impl Committer {
     fn finish_commit(&self, jobs: Jobs, truncates_wal: bool) {
         self.commits.fetch_add(1, Ordering::Release);
         if truncates_wal {
-            self.truncate_log_at.set(Some(Instant::now()));
-            self.truncate_log_if_due(RESTART_WAIT);
+            self.truncate_wal_at.set(Some(Instant::now()));
+            self.truncate_wal_if_due(RESTART_WAIT);
         }
         self.queue.reply(jobs, None);
     }

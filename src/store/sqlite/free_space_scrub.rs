@@ -225,7 +225,7 @@ mod tests {
         writes.into_iter().chain([after]).for_each(|write| assert_eq!(write.wait().unwrap(), 1));
         vacuumed.wait().unwrap();
         store.file().unwrap().vacuum().wait().unwrap();
-        assert_eq!(store.writer_load().log_bytes, 0);
+        assert_eq!(store.writer_load().wal_bytes, 0);
         assert_scrubbed(&store);
     }
 

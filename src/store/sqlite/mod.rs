@@ -38,12 +38,12 @@ use r2d2_sqlite::SqliteConnectionManager;
 
 use self::{
     background_checkpointer::BackgroundCheckpointer,
-    checkpoint_schedule::{Checkpoint, LOG_TRUNCATED_ABOVE},
+    checkpoint_schedule::{CheckpointSchedule, WAL_TRUNCATED_ABOVE},
     committer::Committer,
     file_identity::FileIdentity,
     migrate::Schema,
     snapshot::{FullReads, ReadTransaction},
-    wal_checkpoint::{LogPages, note_log_pages},
+    wal_checkpoint::{WalPages, note_wal_pages},
 };
 pub(super) use self::{
     copy::{FileCopySide, FileRows, has_rows},
@@ -134,8 +134,8 @@ impl FileStore {
         schema.migrate(&mut connection, path)?;
         connection::truncate_wal(&connection)?;
         let can_scrub_pages = library::has_page_access(&connection)?;
-        connection.wal_hook(Some(note_log_pages));
-        connection.pragma_update(None, "journal_size_limit", LOG_TRUNCATED_ABOVE.cast_signed())?;
+        connection.wal_hook(Some(note_wal_pages));
+        connection.pragma_update(None, "journal_size_limit", WAL_TRUNCATED_ABOVE.cast_signed())?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
         let (files, keys) = (FileIdentity::of(path), Arc::<OnceLock<ServerKey>>::default());
         let writer = {
@@ -151,11 +151,11 @@ impl FileStore {
                     full_reads,
                     keys,
                     log: files::with_suffix(files.path(), "-wal"),
-                    log_pages: LogPages::of_this_thread(),
+                    wal_pages: WalPages::of_this_thread(),
                     files,
                     checkpointer,
-                    checkpoint: Cell::new(Checkpoint::default()),
-                    truncate_log_at: Cell::new(None),
+                    checkpoint: Cell::new(CheckpointSchedule::default()),
+                    truncate_wal_at: Cell::new(None),
                 }
                 .run();
             })?

@@ -61,7 +61,7 @@ impl Opened {
     /// not write unchanged pages.
     fn put_megabyte(&self, number: u32) -> u64 {
         self.put("megabyte", format!("{number:016}").repeat(1 << 16)).wait().unwrap();
-        self.store.writer_load().log_bytes
+        self.store.writer_load().wal_bytes
     }
 
     /// Blocks the writer until the returned sender is dropped, so that writes queued meanwhile share one commit.
@@ -267,11 +267,11 @@ fn sticky_snapshot_is_stable_inside_a_read_and_ends_by_age_or_parking() {
             on_thread_park();
         });
     });
-    assert_eq!(truncate_log(&opened.other()), 0);
+    assert_eq!(truncate_wal(&opened.other()), 0);
 }
 
 /// Truncates the WAL. Returns 1 if a reader prevents it.
-fn truncate_log(connection: &Connection) -> i64 {
+fn truncate_wal(connection: &Connection) -> i64 {
     connection.query_row("pragma wal_checkpoint(truncate)", (), |row| row.get(0)).unwrap()
 }
 
@@ -325,7 +325,7 @@ fn panicking_reads_end_their_transaction() {
             });
         });
         opened.put("number", 1).wait().unwrap();
-        assert_eq!(truncate_log(&opened.other()), 0, "a reader remains open");
+        assert_eq!(truncate_wal(&opened.other()), 0, "a reader remains open");
     }
 }
 

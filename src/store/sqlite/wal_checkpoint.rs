@@ -11,17 +11,17 @@ use libsqlite3_sys::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
 use rusqlite::{Connection, Row, hooks::Wal};
 
 thread_local! {
-    static LOG_PAGES: LogPages = LogPages::default();
+    static WAL_PAGES: WalPages = WalPages::default();
 }
 
 /// WAL pages after the last commit, as SQLite reports them to the connection's hook.
 #[derive(Clone, Default)]
-pub(super) struct LogPages(Arc<AtomicI64>);
+pub(super) struct WalPages(Arc<AtomicI64>);
 
-impl LogPages {
+impl WalPages {
     /// Returns the counter of the connection that commits on this thread.
     pub(super) fn of_this_thread() -> Self {
-        LOG_PAGES.with(Self::clone)
+        WAL_PAGES.with(Self::clone)
     }
 
     pub(super) fn get(&self) -> i64 {
@@ -35,8 +35,8 @@ impl LogPages {
 
 // rusqlite takes a plain function, which runs on the committing thread; hence the thread-local.
 #[expect(clippy::unnecessary_wraps)]
-pub(super) fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
-    LOG_PAGES.with(|noted| noted.set(i64::from(pages)));
+pub(super) fn note_wal_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
+    WAL_PAGES.with(|noted| noted.set(i64::from(pages)));
     Ok(())
 }
 

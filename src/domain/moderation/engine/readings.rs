@@ -21,8 +21,9 @@ const KANA: std::ops::RangeInclusive<char> = '\u{3041}'..='\u{30FF}';
 const AFTER_ONE: &str = "试下看次点起种般样些直番遍回趟阵句声步个";
 /// Particles that fill gaps between Han characters, and are words in most texts.
 const PARTICLES: &str = "个的了下着过吧呢啊吗嘛哦呀把";
-/// Maximum letters of a filler, and of its letters with the symbols around them.
+/// Maximum letters of a filler.
 const MAX_FILLER: usize = 2;
+/// Maximum letters of a filler with the symbols around them.
 const MAX_ENCLOSED: usize = 6;
 /// Crosses of two and of three bytes, which resemble an x.
 const CROSSES: &str = "×✕✖✗✘❌❎╳⨯⨉☓";

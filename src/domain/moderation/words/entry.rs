@@ -8,8 +8,9 @@ use crate::{
 
 /// The type of a word without one.
 pub const UNTYPED: &str = "other";
-/// The maximum number of tags of a word, and the length of one in characters.
+/// Maximum number of tags of a word.
 const MAX_TAGS: usize = 8;
+/// Maximum characters of a tag.
 const MAX_TAG_LENGTH: usize = 32;
 
 /// Reads a word from six columns of a row: `word, type, by_sound, severity, tags, content_types`.

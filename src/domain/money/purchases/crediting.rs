@@ -97,7 +97,7 @@ fn tell_in(tx: &Write<'_>, kind: WebhookKind, purchase: &StorePurchase) -> Resul
 ///
 /// # Errors
 /// `not_found` if it belongs to another user.
-pub(super) fn await_payment_in(tx: &Write<'_>, facts: &PurchaseFacts, user: UserId) -> Result<StorePurchase> {
+pub(super) fn record_pending_in(tx: &Write<'_>, facts: &PurchaseFacts, user: UserId) -> Result<StorePurchase> {
     match own_in(tx, facts, user)? {
         Some(known) => Ok(known),
         None => records::insert_in(tx, &without_known_order_in(tx, facts)?, Some(user)),

@@ -342,7 +342,7 @@ fn credit_own_in(
         return Err(refused(NOT_A_TESTER));
     }
     if is_pending {
-        return crediting::await_payment_in(tx, facts, user);
+        return crediting::record_pending_in(tx, facts, user);
     }
     let credited = crediting::credit_in(tx, facts, user)?;
     if credited.state != PurchaseState::Credited {

@@ -12,9 +12,11 @@ use crate::{
     types::{Timestamp, pluralize},
 };
 
-/// A change that is not in the bucket for so long, and for so many intervals, raises an alert after the tolerance.
+/// The longest normal delay of the continuous backup.
 const MAX_LAG: Duration = Duration::from_mins(1);
+/// The same in intervals; the longer one applies.
 const MAX_LAG_INTERVALS: u32 = 6;
+/// Additional delay before the alert is raised.
 const LAG_TOLERANCE: Duration = Duration::from_mins(2);
 /// The prefix of the rule of each provider.
 pub const PROVIDER_DOWN: &str = "provider_down:";

@@ -26,7 +26,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         return database_server::checks(*services, &report);
     }
     let faults = store.require_file()?.faults()?;
-    let log_bytes = store.writer_load().log_bytes;
+    let wal_bytes = store.writer_load().wal_bytes;
     let dangling = pluralize(faults.dangling, "row refers to a missing row", "rows refer to a missing row");
     Ok(vec![
         structure(services, &faults.structure),
@@ -40,8 +40,8 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Check::holds(
             GROUP,
             "write-ahead log",
-            (log_bytes < LARGE_LOG, format!("{} MiB", log_bytes >> 20)),
-            (Verdict::Warn, format!("{} MiB: a long read has kept it from being truncated", log_bytes >> 20)),
+            (wal_bytes < LARGE_LOG, format!("{} MiB", wal_bytes >> 20)),
+            (Verdict::Warn, format!("{} MiB: a long read has kept it from being truncated", wal_bytes >> 20)),
         ),
     ])
 }

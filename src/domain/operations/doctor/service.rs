@@ -46,8 +46,9 @@ use crate::{
 const REQUESTS: u32 = 200;
 const PROVIDERS: &str = "providers";
 const A_DAY: Duration = Duration::from_hours(24);
-/// The questions about the delivery of a test notification, and the time before each.
+/// The questions about the delivery of a test notification.
 const DELIVERY_QUESTIONS: u32 = 3;
+/// The time before each.
 const DELIVERY_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) fn configuration(config: &Config) -> Vec<Check> {

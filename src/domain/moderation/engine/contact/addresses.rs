@@ -16,8 +16,9 @@ const DOMAINS: &[&str] = &[
 const CLEAR_DOMAINS: &[&str] = &["com", "cn", "net", "org", "top", "xyz", "cc", "vip"];
 /// Names with a point that are no domains.
 const PRODUCTS: &[&str] = &["asp.net", "vb.net", "ado.net", "ml.net", "socket.io", "about.me", "draw.io"];
-/// Maximum length of a label and of the name in a mail address, and maximum labels of a domain, which bound the work.
+/// Maximum length of a label and of the name in a mail address, which bounds the work.
 const LONGEST_ADDRESS: usize = 64;
+/// Maximum labels of a domain.
 const MAX_LABELS: usize = 8;
 /// Minimum and maximum length of an account name.
 const NAME_LENGTH: std::ops::RangeInclusive<usize> = 5..=32;

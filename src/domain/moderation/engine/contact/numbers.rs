@@ -4,8 +4,9 @@ use super::{Contact, ContactKind, atoms::Atom, cues, innocent_numbers};
 
 /// Maximum characters between two groups of digits of one number.
 const WIDEST_GAP: usize = 3;
-/// Minimum digits of an account number after a cue, and without one.
+/// Minimum digits of an account number after a cue.
 const SHORTEST_ANNOUNCED: usize = 5;
+/// Minimum digits of one without a cue.
 const SHORTEST: usize = 7;
 /// Maximum digits of an account number.
 const LONGEST: usize = 12;
