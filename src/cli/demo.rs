@@ -52,6 +52,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let log = config.log.clone();
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?.with_settings(shown));
+    print(&format!("making sample data in {}, which takes some seconds", directory.path().display()));
     let seeded = demo::seed(DemoServices {
         core: &app.core,
         moderation: &app.moderation,

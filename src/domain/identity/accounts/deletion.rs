@@ -1,9 +1,10 @@
 //! Account deletion: one write deletes everything that identifies the user, or nothing.
 //!
-//! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, purchases, durations
-//! of model calls and counts of violations. A background job erases the user's entries from the network log within seconds.
-//! A payment that arrives later goes to review. The points of an account with an email address are parked for that address. Those of an account with
-//! only a phone number stay in place, because nothing may be stored about the number.
+//! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, purchases, and
+//! records of interpretations and violations without their texts. A background job erases the user's entries from the
+//! network log within seconds. A payment that arrives later goes to review. The points of an account with an email
+//! address are parked for that address. Those of an account with only a phone number stay in place, because nothing may
+//! be stored about the number.
 
 use std::sync::Arc;
 
