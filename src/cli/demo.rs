@@ -1,8 +1,9 @@
 //! `yarrow demo`: runs the service on a temporary data directory with sample data.
 //!
-//! Ignores all configured providers, backups and alerts: a demo must not reach other systems or cost money.
+//! Ignores the configured database, providers, backups, alerts and webhooks: a demo must not reach other systems or cost
+//! money.
 
-use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use clap::Args;
 
@@ -10,8 +11,8 @@ use super::{Common, announce, serve::ScheduleArgs, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{
-        Config, DEMO_ORIGIN, Directory, EmailProvider, LlmProvider, LoadedConfig, ModerationProvider, PaymentProvider,
-        ResolvedSetting, SmsProvider, load,
+        AuthConfig, Config, DEMO_ORIGIN, Directory, LoadedConfig, PathsConfig, ResolvedSetting, ServerConfig, Sources,
+        load,
     },
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
@@ -45,10 +46,8 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     for (name, value) in own_settings {
         sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
     }
-    let LoadedConfig { mut config, shown } = load(sources)?;
-    isolate(&mut config);
-    let shown = shown.into_iter().map(isolated).collect();
-    config.paths.data_dir = Directory(directory.path().to_owned());
+    let LoadedConfig { config, shown } = load(sources)?;
+    let (config, shown) = (isolated(config, directory.path())?, shown_settings(shown)?);
     let log = config.log.clone();
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?.with_settings(shown));
@@ -75,46 +74,65 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     serve::run(&app, args.schedule.schedule(), &announce)
 }
 
-/// Replaces providers, backups and alerts by local ones.
-fn isolate(config: &mut Config) {
-    config.sms.provider = SmsProvider::Console;
-    config.email.provider = EmailProvider::Console;
-    config.moderation.provider = ModerationProvider::None;
-    config.llm.provider = LlmProvider::Builtin;
-    config.llm_fallback.base_url = None;
-    config.payment.gateway = PaymentProvider::Sandbox;
-    config.payment.channels = Vec::new();
-    config.backup.directory = None;
-    config.backup.s3_endpoint = None;
-    config.alerts.webhook_url = None;
-    config.alerts.mail_to.clear();
-    // With a domain, the server would request a certificate by ACME.
-    if !config.server.domain.is_empty() {
-        config.server.domain.clear();
-        config.server.redirect_listen = None;
-    }
+/// Sections whose settings a demo takes from the configuration. All others may lead to other systems.
+const KEPT_SECTIONS: [&str; 13] = [
+    "server",
+    "brand",
+    "auth",
+    "coins",
+    "points",
+    "notifications",
+    "admin",
+    "suspicion",
+    "limits",
+    "retention",
+    "network_log",
+    "metrics",
+    "log",
+];
+/// Settings of these sections that a demo ignores. With a domain, the server would request a certificate by ACME.
+const IGNORED: [&str; 3] = ["auth.secret_key", "server.domain", "server.redirect_listen"];
+
+/// Returns a configuration with its own database and without providers, backups, alerts and webhooks.
+fn isolated(config: Config, data_dir: &Path) -> Result<Config> {
+    let defaults = Config::defaults()?;
+    let data_dir = Directory(data_dir.to_owned());
+    Ok(Config {
+        paths: PathsConfig { data_dir },
+        server: ServerConfig { domain: Vec::new(), redirect_listen: None, ..config.server },
+        brand: config.brand,
+        auth: AuthConfig { secret_key: None, ..config.auth },
+        coins: config.coins,
+        points: config.points,
+        notifications: config.notifications,
+        admin: config.admin,
+        suspicion: config.suspicion,
+        limits: config.limits,
+        retention: config.retention,
+        network_log: config.network_log,
+        metrics: config.metrics,
+        log: config.log,
+        ..defaults
+    })
 }
 
-/// Returns the setting as [`isolate`] leaves it.
-fn isolated(setting: ResolvedSetting) -> ResolvedSetting {
-    const VALUES: [(&str, &str); 12] = [
-        ("sms.provider", "\"console\""),
-        ("email.provider", "\"console\""),
-        ("moderation.provider", "\"none\""),
-        ("llm.provider", "\"builtin\""),
-        ("llm_fallback.base_url", ""),
-        ("payment.gateway", "\"sandbox\""),
-        ("backup.directory", ""),
-        ("backup.s3_endpoint", ""),
-        ("alerts.webhook_url", ""),
-        ("alerts.mail_to", ""),
-        ("server.domain", ""),
-        ("data_dir", ""),
-    ];
-    match VALUES.iter().find(|(name, value)| *name == setting.name && *value != setting.value) {
-        Some((_, value)) => ResolvedSetting { value: (*value).to_owned(), origin: DEMO_ORIGIN.to_owned(), ..setting },
-        None => setting,
-    }
+/// Returns the settings as [`isolated`] leaves them.
+fn shown_settings(settings: Vec<ResolvedSetting>) -> Result<Vec<ResolvedSetting>> {
+    let defaults = load(Sources::default())?.shown;
+    let is_kept = |name: &str| {
+        let section = name.rsplit_once('.').map_or("", |(section, _)| section);
+        KEPT_SECTIONS.contains(&section) && !IGNORED.contains(&name)
+    };
+    let value_of = |setting: ResolvedSetting| {
+        let default = defaults.iter().find(|default| default.name == setting.name);
+        // The data directory is temporary.
+        let value = default.map_or("", |default| if default.name == "data_dir" { "" } else { &default.value });
+        if is_kept(&setting.name) || value == setting.value {
+            return setting;
+        }
+        ResolvedSetting { value: value.to_owned(), origin: DEMO_ORIGIN.to_owned(), ..setting }
+    };
+    Ok(settings.into_iter().map(value_of).collect())
 }
 
 fn introduction(address: &str, directory: &str, seeded: &SeededDemo) -> String {

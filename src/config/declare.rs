@@ -33,7 +33,7 @@ impl Declaration {
 pub const DEMO_ORIGIN: &str = "demo";
 
 /// The value of a setting and its origin, for `config show`. Secrets are masked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ResolvedSetting {
     pub name: String,
     /// As in the TOML file; empty if unset.
