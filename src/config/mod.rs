@@ -74,8 +74,11 @@ impl SmsConfig {
     /// Returns the providers in their usual order.
     pub fn order(&self) -> Vec<SmsProvider> {
         let mut order = vec![self.provider];
-        order.extend(self.fallbacks.iter().filter(|provider| **provider != self.provider));
-        order.dedup();
+        for provider in &self.fallbacks {
+            if !order.contains(provider) {
+                order.push(*provider);
+            }
+        }
         order
     }
 
@@ -193,4 +196,17 @@ impl Config {
 /// Returns the error for a configuration with these faults.
 pub fn configuration_error(faults: &[String]) -> Error {
     Error::new(Code::Configuration).english_detail(faults.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sms_provider_is_tried_once() {
+        let mut config = Config::defaults().unwrap();
+        config.sms.provider = SmsProvider::Aliyun;
+        config.sms.fallbacks = vec![SmsProvider::Http, SmsProvider::Aliyun, SmsProvider::Tencent, SmsProvider::Http];
+        assert_eq!(config.sms.order(), [SmsProvider::Aliyun, SmsProvider::Http, SmsProvider::Tencent]);
+    }
 }
