@@ -16,7 +16,7 @@ use super::{
 use yarrow::{
     app::{App, OpenMode},
     domain::operations::admins::{
-        self, Admin,
+        self, Admin, AdminChange,
         keys::{self, ApiKeyChange},
         roles::Role,
     },
@@ -198,7 +198,8 @@ fn create(common: &Common, app: &App, name: &str, (password, is_generated): (&st
 }
 
 fn change_role(common: &Common, app: &App, name: &str, role: Role) -> Result<()> {
-    admins::change_role(&app.core, name, role).wait().map_err(name_missing("Administrator", name))?;
+    let change = AdminChange { role: Some(role), password: None };
+    admins::change(&app.admins, name, change).map_err(name_missing("Administrator", name))?;
     record_audit(app, "admin role", None, cli_authority(Some(format!("{name}: {}", role.name()))))?;
     common.output(&json!({ "name": name, "role": role.name() }), || format!("`{name}` has the role {}", role.name()))
 }
@@ -213,7 +214,7 @@ fn new_expiry(app: &App, text: &str) -> Result<Option<Timestamp>> {
 }
 
 fn change_password(common: &Common, app: &App, name: &str, (password, is_generated): (&str, bool)) -> Result<()> {
-    admins::change_password(&app.admins, name, password)?;
+    admins::change(&app.admins, name, AdminChange { role: None, password: Some(password) })?;
     record_audit(app, "admin password", None, cli_authority(Some(name.to_owned())))?;
     let mut result = json!({ "name": name, "changed": true });
     show_generated(common, &mut result, (password, is_generated));

@@ -141,7 +141,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("GET /admin/audit", "audit", "audit::list"),
     ("GET /admin/administrators", "admin list", "admins::list"),
     ("POST /admin/administrators", "admin create", "admins::create"),
-    ("PATCH /admin/administrators/{name}", "admin role", "admins::change_role"),
+    ("PATCH /admin/administrators/{name}", "admin role", "admins::change"),
     ("DELETE /admin/administrators/{name}", "admin remove", "admins::remove"),
     ("GET /admin/api-keys", "admin key list", "keys::list"),
     ("POST /admin/api-keys", "admin key create", "keys::create"),

@@ -11,7 +11,6 @@ use yarrow::{
     app::App,
     domain::operations::admins::networks,
     error::{Code, Result},
-    types::parse_network,
 };
 
 /// Restrict administrators to networks; an empty list allows every address
@@ -71,7 +70,6 @@ fn show(common: &Common, list: &[IpNet]) -> Result<()> {
     })
 }
 
-/// Parses a network, or an address as a network of its own. Bits below the prefix are cleared.
 fn network(text: &str) -> Result<IpNet, String> {
-    parse_network(text).map(|network| network.trunc()).ok_or_else(|| "is neither an address nor a network".into())
+    networks::parse(text).ok_or_else(|| "is neither an address nor a network".into())
 }

@@ -134,17 +134,34 @@ pub fn create(admins: &Administrators, name: &str, password: &str, role: Role) -
     admins.core.store.write(insert).wait()
 }
 
-/// Changes an administrator's password and ends their sessions. Blocks on the hash.
+/// The changes of an administrator. Only the given ones are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdminChange<'a> {
+    /// Applies to their sessions at once.
+    pub role: Option<Role>,
+    /// Ends their sessions.
+    pub password: Option<&'a str>,
+}
+
+/// Changes an administrator: everything or nothing. Blocks on the hash of a password.
 ///
 /// # Errors
-/// `invalid_parameters` for an invalid password; `not_found`.
-pub fn change_password(admins: &Administrators, name: &str, password: &str) -> Result<()> {
-    let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
+/// `invalid_parameters` for an invalid password; `not_found`; `last_owner` if no owner would remain.
+pub fn change(admins: &Administrators, name: &str, change: AdminChange<'_>) -> Result<()> {
+    let hash = |password| admins.passwords.try_acquire()?.hash(valid_password(password)?);
+    let password_hash = change.password.map(hash).transpose()?;
     let name = name.to_owned();
     let update = move |tx: &Write<'_>| {
         let admin = id_of_in(tx, &name)?;
-        tx.execute("update admins set password_hash = ?2 where id = ?1", (admin, &password_hash))?;
-        sessions::end_all_in(tx, admin)
+        if let Some(role) = change.role {
+            tx.execute("update admins set role = ?2 where id = ?1", (admin, role.name()))?;
+            require_owner_in(tx)?;
+        }
+        if let Some(password_hash) = &password_hash {
+            tx.execute("update admins set password_hash = ?2 where id = ?1", (admin, password_hash))?;
+            sessions::end_all_in(tx, admin)?;
+        }
+        Ok(())
     };
     admins.core.store.write(update).wait()
 }
@@ -181,19 +198,6 @@ pub fn find(core: &Core, name: &str) -> Result<Admin> {
 /// Returns true if there is an administrator with this name.
 pub fn exists_in(tx: &Read<'_>, name: &str) -> Result<bool> {
     tx.first("select true from admins where name = ?1", [name], |row| row.get(0)).map(|found| found == Some(true))
-}
-
-/// Changes the role of an administrator. It applies to their sessions at once.
-///
-/// # Errors
-/// `not_found`; `last_owner` if no owner would remain.
-pub fn change_role(core: &Core, name: &str, role: Role) -> Pending<()> {
-    let name = name.to_owned();
-    core.store.write(move |tx| {
-        let admin = id_of_in(tx, &name)?;
-        tx.execute("update admins set role = ?2 where id = ?1", (admin, role.name()))?;
-        require_owner_in(tx)
-    })
 }
 
 /// Deletes an administrator with their sessions. Their audit events stay.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::LimitsConfig,
-    domain::operations::admins::{self, Admin, roles::Role},
+    domain::operations::admins::{self, Admin, AdminChange, roles::Role},
     error::{Fault, Result},
     http::{
         body::RawValue,
@@ -84,14 +84,12 @@ pub async fn create(context: RequestContext, new: NewAdministratorParams) -> Res
 pub async fn change(context: RequestContext, change: AdministratorChangeParams) -> Result<Json<Administrator>> {
     context.authority(change.reason.map(|Reason(reason)| reason))?;
     let AdminName(name) = change.name;
-    if let Some(role) = change.role {
-        context.committed(admins::change_role(&context.app.core, &name, role)).await?;
-    }
-    if let Some(Credential(password)) = change.password {
-        let name = name.clone();
-        context.blocking(move |app| admins::change_password(&app.admins, &name, &password)).await?;
-    }
-    Ok(Json(admins::find(&context.app.core, &name)?.into()))
+    let (role, password) = (change.role, change.password.map(|Credential(password)| password));
+    let changed = context.blocking(move |app| {
+        admins::change(&app.admins, &name, AdminChange { role, password: password.as_deref() })?;
+        admins::find(&app.core, &name)
+    });
+    Ok(Json(changed.await?.into()))
 }
 
 /// The administrator no longer exists.

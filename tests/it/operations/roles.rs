@@ -241,12 +241,11 @@ fn one_owner_remains_while_there_are_administrators() {
         .send()
         .expect_problem(409, "last_owner");
     server.request("DELETE", "/admin/administrators/root").token(&root).send().expect_problem(409, "last_owner");
-    server
-        .request("PATCH", "/admin/administrators/bob")
-        .token(&root)
-        .json(&json!({ "role": "owner" }))
-        .send()
-        .expect(200);
+    let change_bob = |body: Value| server.request("PATCH", "/admin/administrators/bob").token(&root).json(&body).send();
+    change_bob(json!({ "role": "owner", "password": "short" })).expect_problem(422, "invalid_parameters");
+    let role = "select role from admins where name = 'bob'";
+    assert_eq!(server.value::<String>(role), "moderator", "all or nothing");
+    change_bob(json!({ "role": "owner", "password": "a third long password" })).expect(200);
     server.request("PATCH", "/admin/administrators/root").token(&root).json(&demote).send().expect(200);
     server.get("/admin/administrators").token(&root).send().expect_problem(403, "forbidden");
     let roles = server.command(&["admin", "list"]).expect(0).json();

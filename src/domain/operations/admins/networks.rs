@@ -12,6 +12,7 @@ use crate::{
     domain::operations::settings,
     error::{Code, Error, Result},
     store::{Pending, Read},
+    types::parse_network,
 };
 
 const SETTING: &str = "admin.networks";
@@ -19,6 +20,11 @@ const SETTING: &str = "admin.networks";
 /// Returns the list.
 pub fn list(core: &Core) -> Result<Vec<IpNet>> {
     core.store.read(list_in)
+}
+
+/// Parses a network, or an address as a network of its own. Bits below the prefix are cleared.
+pub fn parse(text: &str) -> Option<IpNet> {
+    parse_network(text).map(|network| network.trunc())
 }
 
 /// Adds a network if it is not on the list.

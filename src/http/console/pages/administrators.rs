@@ -6,10 +6,9 @@ use axum::{
     body::Body,
     http::{Response, StatusCode},
 };
-use ipnet::IpNet;
 
 use crate::{
-    domain::operations::admins::{self, networks, roles::Role, second_factor, sessions},
+    domain::operations::admins::{self, AdminChange, networks, roles::Role, second_factor, sessions},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
@@ -94,7 +93,8 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn change_role(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (name, role) = (console.parameter("name").to_owned(), role_of(&console)?);
     with_reason(&console, async {
-        console.context.committed(admins::change_role(&console.context.app.core, &name, role)).await
+        let change = AdminChange { role: Some(role), password: None };
+        console.context.blocking(move |app| admins::change(&app.admins, &name, change)).await
     })
     .await
 }
@@ -148,9 +148,7 @@ pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 
 pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let typed = console.form.get("network").to_owned();
-    let network =
-        typed.parse::<IpNet>().or_else(|_| typed.parse().map(|address: std::net::IpAddr| IpNet::from(address)));
-    let Ok(network) = network else {
+    let Some(network) = networks::parse(&typed) else {
         let mut shown = collect(&console)?;
         shown.typed_network = typed;
         shown.network_error = Some(console.text(Text::NetworkHint).to_owned());
@@ -163,7 +161,7 @@ pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body
 }
 
 pub async fn disallow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let network = console.form.get("network").parse::<IpNet>().map_err(|_| Code::NotFound)?;
+    let network = networks::parse(console.form.get("network")).ok_or(Code::NotFound)?;
     with_proof(&console, async {
         console.context.committed(networks::disallow(&console.context.app.core, network)).await.map(drop)
     })
