@@ -31,8 +31,10 @@ use yarrow::{
 ///
 /// The current database is moved to `before-restore-…` in the data directory. Exits with 6 while a server is running.
 /// With `database.url` it fills an empty PostgreSQL database.
+///
 /// With --latest it downloads the newest state of the bucket, and the next start of the server takes over from the machine
 /// that wrote it; exit 5 if a later object is missing or damaged.
+///
 /// Example: yarrow restore yarrow-20260102T030405.678Z-scheduled.db
 #[derive(Debug, Args)]
 pub struct RestoreArgs {

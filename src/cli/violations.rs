@@ -55,7 +55,7 @@ enum Action {
     /// Count violations by type and list frequent violators
     Stats {
         /// Only of this user: id, phone number or email address
-        #[arg(long, value_name = "WHO")]
+        #[arg(long, value_name = "WHO", conflicts_with_all = ["days", "threshold"])]
         user: Option<String>,
         /// Number of days in which frequent violations are counted
         #[arg(long, default_value_t = FREQUENT_DAYS, value_parser = clap::value_parser!(u32).range(1..))]

@@ -194,7 +194,7 @@ pub fn successor_path(endpoints: &[Endpoint], operation: Option<&str>) -> Option
 fn identity() -> Vec<Endpoint> {
     vec![
         post("/auth/send-code", Anyone, auth::send_code).named("sendSmsCode")
-            .notes("First step of signing in by phone. The code has six digits, is valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.")
+            .notes("First step of signing in by phone. The code has six digits and is by default valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.")
             .budget(RateBudget::Codes)
             .summary("Sends a sign-in code by SMS.")
             .body_limit(AUTH)
@@ -217,7 +217,7 @@ fn identity() -> Vec<Endpoint> {
             .body_limit(AUTH)
             .errors(&[InvalidIdentity, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/auth/validate-token", TokenHolder, auth::validate_token).named("validateToken")
-            .notes("For the start of the app. A token with less than seven days left is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.")
+            .notes("For the start of the app. A token with few days left (by default seven) is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.")
             .summary("Returns the state of a token. Extends a token that expires soon.")
             .body_limit(AUTH),
         post("/auth/refresh-token", TokenHolder, auth::refresh_token).named("refreshTokenV0")
@@ -230,7 +230,7 @@ fn identity() -> Vec<Endpoint> {
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
         post("/api/v1/auth/send-code", Anyone, v1::auth::send_code).named("sendEmailCode")
-            .notes("First step of signing in by email. The code has eight digits and is valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.")
+            .notes("First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.")
             .budget(RateBudget::Codes)
             .summary("Sends a code by email.")
             .body_limit(AUTH)
@@ -247,7 +247,7 @@ fn identity() -> Vec<Endpoint> {
             .body_limit(AUTH)
             .errors(&IDENTITY_ERRORS),
         post("/api/v1/auth/refresh", TokenHolder, v1::auth::refresh).named("refreshToken")
-            .notes("Call it when a token has few days left. The old token works for 30 more seconds, in which this returns the same successor; a later use ends the whole sign-in. 180 days after the sign-in a new code is needed.")
+            .notes("Call it when a token has few days left. The old token works for some more seconds (by default 30), in which this returns the same successor; a later use ends the whole sign-in. After some months (by default 180 days) a new code is needed.")
             .summary("Replaces a token. For a short time the old token returns the same new token.")
             .body_limit(AUTH)
             .errors(&[Unauthenticated, UserSuspended]),
@@ -510,7 +510,7 @@ fn divination() -> Vec<Endpoint> {
             .summary("Returns the number of the caller's history records.")
             .errors(&[NotYours]),
         post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all).named("deactivateHistory")
-            .notes("A step of a cancellation. The records are deleted after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.")
+            .notes("A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.")
             .summary("Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.")
             .errors(&[NotYours, StepUpRequired, InvalidCode, TooManyRequests]),
         post("/divination-history/restore-all", OwnUser, divination_history::restore_all).named("restoreHistory")

@@ -28,7 +28,7 @@ use crate::{
 parameters! {
     RefundOrderParams(fields) {
         order_no: OrderNo = fields.path("orderNo", "The order's number.");
-        amount: Option<RefundAmount> = fields.optional("amount", "Yuan to refund. Default: everything not yet refunded.");
+        amount: Option<RefundAmount> = fields.optional("amount", "Amount to refund, in the order's currency. Default: everything not yet refunded.");
         refund_no: Option<OrderNo> = fields.optional("refundNo", "Refund number chosen by the caller. Each number refunds once.");
         reason: Reason = fields.required("reason", "Reason, stored in the audit event and shown to the buyer.");
     }
