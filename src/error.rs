@@ -75,10 +75,10 @@ codes! {
         "You are not allowed to do this.",
         "没有权限执行此操作。";
     UserSuspended = "user_suspended",
-        "The account is suspended. Send feedback to object.",
+        "The account is suspended. Send feedback to appeal.",
         "账号已停用。如有异议，请提交意见反馈。";
     NicknameSuspended = "nickname_suspended",
-        "Changes of the nickname are suspended. Send feedback to object.",
+        "Changes of the nickname are suspended. Send feedback to appeal.",
         "昵称修改已停用。如有异议，请提交意见反馈。";
     NotFound = "not_found",
         "Not found.",
@@ -135,7 +135,7 @@ codes! {
         "The purchase cannot be credited. `detail` says why.",
         "此次购买无法入账，原因见 `detail`。";
     PurchaseRevoked = "purchase_revoked",
-        "The store took the purchase back, so it brings nothing. Finish it in the app.",
+        "The store refunded this purchase, so nothing is credited. Finish the transaction in the app.",
         "该笔购买已被商店撤销，不会入账。";
     IdempotencyKeyReused = "idempotency_key_reused",
         "The Idempotency-Key was already used for a different request. Send a new key.",
@@ -219,7 +219,7 @@ codes! {
         "The service is overloaded. Try again after `Retry-After`.",
         "服务繁忙，请稍后再试。";
     Superseded = "superseded",
-        "Another machine has taken over, so this one stores nothing. Reading still works.",
+        "Another machine has taken over, so this one accepts no writes. Reads still work.",
         "服务已由另一台机器接管，本机目前只能读取。";
     StorageFull = "storage_full",
         "The disk is full. Reading still works.",
@@ -228,7 +228,7 @@ codes! {
         "The disk failed. Nothing was stored.",
         "存储失败，没有保存任何内容。";
     OutcomeUnknown = "outcome_unknown",
-        "The connection to the database was lost while this was stored. Repeat the request with the same Idempotency-Key, or look whether it took effect.",
+        "The database connection was lost during the write, so its outcome is unknown. Retry with the same Idempotency-Key, or check whether it took effect.",
         "保存时与数据库的连接中断，结果未知。请用相同的 Idempotency-Key 重试，或先查询是否已生效。";
     UnsupportedByDatabase = "unsupported_by_database",
         "The database of this installation does not support this. Use the tools of the database instead.",

@@ -59,7 +59,7 @@ pub struct Schedule {
     /// Backups, integrity checks and uploads.
     backups: Duration,
     free_space_scrub: Duration,
-    /// Between two looks for changes to ship.
+    /// Poll interval of the continuous backup.
     follow: Duration,
     alerts: Duration,
     figures: Duration,
@@ -116,10 +116,10 @@ type Work = fn(&App, Schedule, &Receiver<()>);
 
 /// The running jobs. Dropping it stops them.
 pub struct Jobs {
-    /// Not waited for at the stop: provider calls, backups and ledger verification may take long, and the next start
+    /// Not waited for at shutdown: provider calls, backups and ledger verification may take long, and the next start
     /// continues or repeats them.
     _detached: Vec<Job>,
-    /// Waited for at the stop. They finish their current batch, which is short.
+    /// Waited for at shutdown. They finish their current batch, which is short.
     awaited: Vec<Job>,
 }
 
@@ -182,7 +182,7 @@ impl Job {
     }
 }
 
-/// Runs a job after a first wait and then at an interval, until the stop.
+/// Runs a job after a first wait and then at an interval, until shutdown.
 fn every(
     app: &App,
     stopped: &Receiver<()>,
@@ -199,7 +199,7 @@ fn every(
     }
 }
 
-/// Waits. Returns false if the stop came meanwhile.
+/// Waits. Returns false if shutdown was requested meanwhile.
 fn is_running_after(stopped: &Receiver<()>, wait: Duration) -> bool {
     stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
 }

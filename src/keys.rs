@@ -39,7 +39,7 @@ impl ServerKey {
         Ok(Self::from_bytes(&bytes))
     }
 
-    /// Reads the key in a file of a data directory.
+    /// Creates the key from its bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }

@@ -34,7 +34,7 @@ pub struct DoctorArgs {
     /// Write a support file with findings, sizes and settings (secrets masked, no user data)
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// Accept the present server key for this database; data under the former key is lost
+    /// Accept the current server key for this database; data under the former key is lost
     #[arg(long)]
     accept_key: bool,
 }

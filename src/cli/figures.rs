@@ -10,7 +10,7 @@ use yarrow::{
     types::Date,
 };
 
-/// Print figures such as new users, revenue and model cost; count them again
+/// Print figures such as new users, revenue and model cost, or rebuild them
 #[derive(Debug, Args)]
 pub struct FiguresArgs {
     #[command(subcommand)]

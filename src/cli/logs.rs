@@ -95,10 +95,10 @@ enum Action {
     ///
     /// The server stores them twice a second, the newest 10 000, as its standard error shows them.
     Server {
-        /// Least severe level
+        /// Minimum level
         #[arg(long, value_parser = choice!(LogLevel))]
         level: Option<LogLevel>,
-        /// Module or its beginning, such as `http` or `domain::money`
+        /// Module path or prefix, such as `http` or `domain::money`
         #[arg(long)]
         target: Option<String>,
         /// Part of the message or of a field such as `status=503`

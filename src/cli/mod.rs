@@ -79,7 +79,7 @@ Run `yarrow help COMMAND` for the arguments of a command.
 Exit codes: 0 success, 1 failure, 2 usage, 3 configuration, 4 not found, 5 a check found problems, 6 the data directory \
 is locked, unusable, or newer or older than this program.";
 
-/// The backend of an I Ching app: one program, one SQLite file.
+/// The backend of an I Ching app: one program over SQLite or PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(
     name = "yarrow",

@@ -22,7 +22,7 @@ enum Action {
     ///
     /// Example: yarrow release publish 2.3.1 --code 231 --platform android
     Publish(PublishArgs),
-    /// Withdraw a version, so that clients no longer hear of it
+    /// Withdraw a version, so that clients are no longer offered it
     ///
     /// Its version code can be published again.
     Withdraw {

@@ -97,7 +97,7 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Suspend a user, who is told the reason: their requests and sign-ins are rejected, or only changes of the nickname
+    /// Suspend a user and notify them of the reason; `--scope` limits what is suspended
     Suspend(suspension::SuspendArgs),
     /// Lift the suspension of a user
     Unsuspend(suspension::UnsuspendArgs),
@@ -109,7 +109,7 @@ enum Action {
     /// Read and write the notes of the staff about a user
     #[command(subcommand)]
     Notes(notes::NotesAction),
-    /// Clear the nickname of a user, who is told the reason
+    /// Clear the nickname of a user and notify them of the reason
     ResetNickname {
         /// User: id, phone number or email address
         who: String,

@@ -1,4 +1,4 @@
-//! `yarrow violations`: texts refused by moderation.
+//! `yarrow violations`: texts rejected by moderation.
 
 mod review;
 
@@ -22,7 +22,7 @@ use yarrow::{
     types::{PageRequest, pluralize},
 };
 
-/// List and count texts refused by moderation; delete old records
+/// List and count texts rejected by moderation; delete old records
 #[derive(Debug, Args)]
 pub struct ViolationsArgs {
     #[command(subcommand)]
@@ -69,7 +69,7 @@ enum Action {
         #[command(subcommand)]
         action: review::ReviewAction,
     },
-    /// Mark a rejected text as wrongly refused: suspension rules no longer count it
+    /// Acquit a rejected text: suspension rules no longer count it
     Acquit(review::AcquitArgs),
     /// Delete old violations
     Cleanup {

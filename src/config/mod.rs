@@ -95,7 +95,7 @@ impl SmsConfig {
             }
             let mut order = Vec::new();
             for name in names.split_whitespace() {
-                let provider = SmsProvider::from_name(name).ok_or_else(|| format!("`{name}` is no provider"))?;
+                let provider = SmsProvider::from_name(name).ok_or_else(|| format!("`{name}` is not a provider"))?;
                 let position = all.iter().position(|known| *known == provider).unwrap_or_else(|| {
                     all.push(provider);
                     all.len() - 1

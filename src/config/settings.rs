@@ -204,9 +204,9 @@ declare::settings! {
         body: String = "",
             "Body of the request.";
         accepted_member: String = "",
-            "JSON pointer to the member of the answer that decides, such as `/code`. If unset, the whole answer decides, for gateways that answer with plain text.";
+            "JSON pointer to the member of the response that tells whether the message was accepted, such as `/code`. If unset, the whole response text is compared.";
         accepted_values: Vec<String> = "",
-            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
+            "Values of this member, or first words of a plain-text response, that mean accepted. If unset, every status from 200 to 299 does.";
         id_member: String = "",
             "JSON pointer to the gateway's id of the message.";
         timeout: Duration = "5 s", at_least "1 ms",
@@ -250,9 +250,9 @@ declare::settings! {
         body: String = "",
             "Body of the request.";
         accepted_member: String = "",
-            "JSON pointer to the member of the answer that decides. If unset, the whole answer decides.";
+            "JSON pointer to the member of the response that tells whether the message was accepted. If unset, the whole response text is compared.";
         accepted_values: Vec<String> = "",
-            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
+            "Values of this member, or first words of a plain-text response, that mean accepted. If unset, every status from 200 to 299 does.";
         id_member: String = "",
             "JSON pointer to the provider's id of the message.";
     }
@@ -304,9 +304,9 @@ declare::settings! {
         body: String = "",
             "Body of the request.";
         accepted_member: String = "",
-            "JSON pointer to the member of the answer that decides. If unset, the whole answer decides.";
+            "JSON pointer to the member of the response that tells whether the message was accepted. If unset, the whole response text is compared.";
         accepted_values: Vec<String> = "",
-            "Values of this member, or first words of a plain answer, that mean accepted. If unset, each status from 200 to 299 does.";
+            "Values of this member, or first words of a plain-text response, that mean accepted. If unset, every status from 200 to 299 does.";
     }
 
     /// Content moderation by an external service, beside the word list. `yarrow moderation switch` selects which one decides.
@@ -518,7 +518,7 @@ declare::settings! {
         environments: Vec<String> = "production",
             "Environments whose purchases are accepted: `production`, `sandbox` or both. Apple's reviewers buy in the sandbox.";
         testers: Vec<String> = "",
-            "Users whose purchases in the sandbox are credited: ids, email addresses or phone numbers, such as those of the review accounts. Such coins count nowhere as money.";
+            "Users whose purchases in the sandbox are credited: ids, email addresses or phone numbers, such as those of the review accounts. These coins are excluded from revenue.";
         issuer_id: String = "",
             "Issuer id of the in-app purchase key, from App Store Connect.";
         key_id: String = "",
@@ -546,7 +546,7 @@ declare::settings! {
         push_audience: Option<String> = "",
             "Audience of the push subscription. If unset, `/payment/notify/google` under `server.public_url`.";
         testers: Vec<String> = "",
-            "Users whose test purchases are credited: ids, email addresses or phone numbers. Such coins count nowhere as money.";
+            "Users whose test purchases are credited: ids, email addresses or phone numbers. These coins are excluded from revenue.";
         allow_missing_token: bool = "false",
             "Credit a purchase without an account token to the user who reports it.";
         base_url: String = "https://androidpublisher.googleapis.com",

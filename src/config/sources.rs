@@ -260,10 +260,10 @@ impl Resolver {
     fn refuse_unknown_names(&mut self) {
         let variables = self.sources.environment.keys().chain(&self.sources.unreadable);
         let unknown_variables = variables.filter(|name| !self.known_variables.contains(name.as_str()));
-        self.faults.extend(unknown_variables.map(|name| format!("{name}: there is no such setting")));
+        self.faults.extend(unknown_variables.map(|name| format!("{name}: unknown setting")));
         let mut unknown_keys = Vec::new();
         collect_unknown("", &self.file, &mut unknown_keys);
-        self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: there is no such setting")));
+        self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: unknown setting")));
     }
 }
 

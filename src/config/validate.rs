@@ -85,7 +85,10 @@ impl Config {
             }
         };
         let is_console = providers.contains(&SmsProvider::Console);
-        require(!is_console || providers.len() == 1, "sms.fallbacks: must not have `console`, or be beside it");
+        require(
+            !is_console || providers.len() == 1,
+            "sms.fallbacks: `console` cannot be combined with other providers",
+        );
         if providers.contains(&SmsProvider::Tencent) {
             let tencent = &self.sms_tencent;
             for (name, value) in [
@@ -233,7 +236,7 @@ impl Config {
         let is_unique = channels.iter().enumerate().all(|(index, channel)| !channels[..index].contains(channel));
         require(
             is_unique && (!is_free || channels.len() == 1),
-            "payment.channels: must be different, and `sandbox` alone",
+            "payment.channels: must not repeat a channel or combine `sandbox` with others",
         );
         let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
         let sells = |provider| channels.contains(&provider);
@@ -263,7 +266,7 @@ impl Config {
                 PhoneNumber::parse(address, &self.phone_rules()).is_ok_and(|number| number.as_str() == address);
             require(
                 is_email || is_phone,
-                &format!("auth.review_accounts: `{address}` is no phone number or email address in canonical form"),
+                &format!("auth.review_accounts: `{address}` is not a phone number or email address in canonical form"),
             );
             let (code, digits) = (code.expose_secret(), if is_email { 8 } else { 6 });
             require(

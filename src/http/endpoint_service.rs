@@ -137,7 +137,7 @@ impl EndpointSpec {
         let Authorized { caller, token } = self.authorize(request, meta).await?;
         // Some clients send the parameters of a GET in a body.
         let has_body = !request.body().is_end_stream();
-        // Rare or large futures have boxes of their own, because the box of this one is allocated for each request.
+        // Rarely used or large futures are boxed separately, because this one is allocated for every request.
         let body = if has_body { Box::pin(self.read_body(request, &caller, meta)).await? } else { Bytes::new() };
         // Taken after the body has arrived: slow senders must not use up the permits.
         let _permit = self

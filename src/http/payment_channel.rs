@@ -116,7 +116,7 @@ impl Parameters for ChannelCallbackParams {
     }
 }
 
-/// The response to a provider that looks at the status, or at a word.
+/// The reply to a payment callback: a status, or for some channels a word such as `success`.
 pub enum ChannelReply {
     Word(CallbackReply),
     Done,

@@ -54,7 +54,7 @@ impl Precompressed {
         Ok(Self { plain, gzipped: gzipped.into(), brotli })
     }
 
-    /// Unpacks compressed content.
+    /// Builds all encodings from gzip content.
     ///
     /// # Errors
     /// `internal` if the bytes are not gzip.

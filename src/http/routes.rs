@@ -370,7 +370,7 @@ fn users_for_staff() -> Vec<Endpoint> {
             .errors(&[NotFound]),
         post("/admin/users/{userId}/suspension", Admin(Moderate), users::suspend)
             .named("adminSuspendUser")
-            .summary("Suspends a user, who is told the reason.")
+            .summary("Suspends a user and notifies them of the reason.")
             .creates()
             .idempotent()
             .errors(&[NotFound, AlreadyExists]),
@@ -394,7 +394,7 @@ fn users_for_staff() -> Vec<Endpoint> {
             .errors(&[NotFound]),
         delete("/admin/users/{userId}/nickname", Admin(Moderate), users::reset_nickname)
             .named("adminResetNickname")
-            .summary("Clears a user's nickname. The user is told the reason.")
+            .summary("Clears a user's nickname and notifies them of the reason.")
             .errors(&[NotFound]),
         get("/admin/users/{userId}/devices", Admin(SupportUsers), users::list_devices)
             .named("adminListDevices")
@@ -642,7 +642,7 @@ fn balances_and_products() -> Vec<Endpoint> {
             .summary("Returns a product.")
             .errors(&[NotFound]),
         put("/admin/products/{id}", Admin(Administer), admin::products::put).named("adminPutProduct")
-            .summary("Defines a product. Other terms than the current ones are a new version; old orders keep theirs.")
+            .summary("Creates or updates a product. Changed terms become a new version; existing orders keep theirs.")
             .errors(&[AlreadyExists]),
         post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer).named("adminOfferProduct")
             .summary("Offers a product for sale.")
@@ -775,7 +775,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .errors(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         post("/admin/payments/{orderNo}/settle", Admin(Administer), payments::settle).named("adminSettleOrder")
             .for_recent_sign_in()
-            .summary("Decides about an order under review.")
+            .summary("Settles an order in review.")
             .idempotent()
             .errors(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
         post("/admin/payments/{orderNo}/refund", Admin(Administer), payments::refund).named("adminRefundOrder")
@@ -866,7 +866,7 @@ fn moderation() -> Vec<Endpoint> {
             .summary("Undoes decisions of the last day."),
         post("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::acquit)
             .named("adminAcquitViolation")
-            .summary("Marks a rejected text as wrongly refused, and allows a phrase.")
+            .summary("Acquits a rejected text, and allows a phrase.")
             .errors(&[NotFound, AlreadyExists]),
         delete("/admin/violations/{id}/acquittal", Admin(Moderate), violations::review::undo_acquittal)
             .named("adminUndoAcquittal")
@@ -922,7 +922,7 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
         get("/api/v1/notifications/stream", OwnUser, v1::notification_stream::stream)
             .named("streamNotifications")
-            .notes("Opens with the present state (`open`), then tells of each new notification and of changed balances. The id of an event is the position after it: send the last one as `Last-Event-ID` to get what happened since.")
+            .notes("Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume.")
             .summary("Streams new notifications and changed balances while the app is open, as events.")
             .resumable("^[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,9}$", "42.7.0")
             .errors(&[InvalidParameters]),
@@ -1000,7 +1000,7 @@ fn messaging() -> Vec<Endpoint> {
         post("/admin/releases/{id}/withdraw", Admin(Administer), admin::releases::withdraw)
             .named("adminWithdrawRelease")
             .summary(
-                "Withdraws a release, so that clients no longer hear of it. Its version code can be published again.",
+                "Withdraws a release, so that clients are no longer offered it. Its version code can be published again.",
             )
             .errors(&[NotFound]),
         get("/admin/releases", Admin(ViewFigures), admin::releases::list)
@@ -1114,7 +1114,7 @@ fn operations() -> Vec<Endpoint> {
             .summary("Lists the events of webhooks with their deliveries, newest first."),
         post("/admin/webhooks/replay", Admin(Administer), admin::webhooks::replay)
             .named("adminReplayWebhooks")
-            .summary("Sends an event again, or all that were given up.")
+            .summary("Redelivers one event, or all that were given up.")
             .errors(&[NotFound]),
         post("/admin/webhooks/test", Admin(Administer), admin::webhooks::test)
             .named("adminTestWebhooks")
@@ -1130,10 +1130,10 @@ fn operations() -> Vec<Endpoint> {
             .errors(&[AlreadyRunning]),
         post("/admin/health/doctor", Admin(Administer), admin::health::run_doctor)
             .named("adminRunDoctor")
-            .summary("Starts an examination of the installation, which also calls the providers.")
+            .summary("Starts a doctor run, which also calls the providers.")
             .errors(&[AlreadyRunning]),
         get("/admin/audit", Admin(ViewAudit), audit::list).named("adminListAuditEvents").summary(
-            "Lists audit events of administrators and commands, newest first. Other roles than owner see their own.",
+            "Lists audit events of administrators and commands, newest first. Roles other than owner see only their own.",
         ),
         get("/healthz", Public, system::health).named("getHealth").summary("Returns 200 while the process is alive."),
         get("/readyz", Public, system::readiness)
@@ -1142,7 +1142,7 @@ fn operations() -> Vec<Endpoint> {
         get("/openapi.json", Public, system::api_document(endpoints))
             .named("getApiDocument")
             .notes("The document of apps leaves out what only staff and payment providers call.")
-            .summary("Returns this document, or the one of apps."),
+            .summary("Returns this document, or with `for=app` only the endpoints that apps call."),
         get("/", Public, system::docs_entry).named("documentationEntry").summary("Redirects to the documentation."),
         get("/docs", Public, system::docs_entry).named("documentation").summary("Redirects to the documentation."),
         get("/docs/", Public, documentation.page())

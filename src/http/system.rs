@@ -102,24 +102,24 @@ pub struct Readiness {
 }
 
 pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readiness>> {
-    let condition = context.blocking(|app| HealthSnapshot::collect(&app.health)).await?;
-    // Shows that the writer lives and can have the database. It writes nothing: a full disk is no reason to stop serving
-    // those who read.
+    let snapshot = context.blocking(|app| HealthSnapshot::collect(&app.health)).await?;
+    // Proves that the writer thread responds and can lock the database. It writes nothing, because a full disk must not
+    // stop reads.
     context.committed(context.app.core.store.probe_writer()).await?;
-    let pressure = context.app.core.store.writer_load();
-    let outages = context.app.health.outages(&condition).into_iter();
+    let load = context.app.core.store.writer_load();
+    let outages = context.app.health.outages(&snapshot).into_iter();
     Ok(Json(Readiness {
         status: "ready",
-        writes_waiting: pressure.queued,
-        writes_waiting_at_most: pressure.capacity,
-        ledger: condition.ledger_state().name(),
-        ledger_verified_at: condition.ledger.map(ledger::Verification::at),
-        accounts_suspended: condition.accounts_suspended,
-        database: condition.integrity.name(),
-        database_checked_at: condition.integrity.last.as_ref().map(integrity::IntegrityCheck::at),
-        backups: condition.backup_state(&context.app.core.config).name(),
-        backup_at: condition.backups.last.as_ref().map(backups::LastBackup::at),
-        disk: if condition.is_disk_low(&context.app.core.config) { "low" } else { "ok" },
+        writes_waiting: load.queued,
+        writes_waiting_at_most: load.capacity,
+        ledger: snapshot.ledger_state().name(),
+        ledger_verified_at: snapshot.ledger.map(ledger::Verification::at),
+        accounts_suspended: snapshot.accounts_suspended,
+        database: snapshot.integrity.name(),
+        database_checked_at: snapshot.integrity.last.as_ref().map(integrity::IntegrityCheck::at),
+        backups: snapshot.backup_state(&context.app.core.config).name(),
+        backup_at: snapshot.backups.last.as_ref().map(backups::LastBackup::at),
+        disk: if snapshot.is_disk_low(&context.app.core.config) { "low" } else { "ok" },
         providers_down: outages.filter_map(|(name, outage)| outage.map(|_| name)).collect(),
     }))
 }

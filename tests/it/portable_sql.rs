@@ -294,7 +294,6 @@ fn statements() -> Vec<(String, String)> {
     all
 }
 
-/// Translates the tables and indexes of a schema of SQLite.
 /// Returns the statements of the SQLite schema that make tables and indexes, as PostgreSQL understands them.
 pub fn translated(schema: &str) -> String {
     let without_comments: String =

@@ -397,7 +397,7 @@ fn pass_requests(mut client: UnixStream, mut server: UnixStream, state: &ProxySt
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
-fn a_connection_cut_at_a_commit_tells_the_truth_two_hundred_times() {
+fn a_connection_lost_at_commit_reports_the_outcome_two_hundred_times() {
     const CUTS: usize = 200;
     let database = SharedDatabase::create();
     let proxy = Proxy::before(&database.socket);

@@ -212,7 +212,7 @@ export interface paths {
         put?: never;
         /**
          * Replaces a token. For a short time the old token returns the same new token.
-         * @description Call it when a token has few days left. The old token works for 30 more seconds, in which this returns the same successor; a later use ends the whole sign-in. 180 days after the sign-in a new code is needed.
+         * @description Call it when a token has few days left. The old token works for some more seconds (by default 30), in which this returns the same successor; a later use ends the whole sign-in. After some months (by default 180 days) a new code is needed.
          *
          *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
@@ -234,7 +234,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a code by email.
-         * @description First step of signing in by email. The code has eight digits and is valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.
+         * @description First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.
          *
          *     No token required. An invalid one counts as none.
          */
@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * Streams new notifications and changed balances while the app is open, as events.
-         * @description Opens with the present state (`open`), then tells of each new notification and of changed balances. The id of an event is the position after it: send the last one as `Last-Event-ID` to get what happened since.
+         * @description Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume.
          *
          *     Requires the token of the user.
          */
@@ -1053,7 +1053,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a sign-in code by SMS.
-         * @description First step of signing in by phone. The code has six digits, is valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.
+         * @description First step of signing in by phone. The code has six digits and is by default valid for five minutes and for five attempts. With `purpose`, a signed-in user gets a code for another address or for a cancellation. 503: nothing was sent. 504: the message may still arrive, and its code is valid.
          *
          *     No token required. An invalid one counts as none.
          */
@@ -1075,7 +1075,7 @@ export interface paths {
         put?: never;
         /**
          * Returns the state of a token. Extends a token that expires soon.
-         * @description For the start of the app. A token with less than seven days left is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.
+         * @description For the start of the app. A token with few days left (by default seven) is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.
          *
          *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
          */
@@ -1334,7 +1334,7 @@ export interface paths {
         put?: never;
         /**
          * Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.
-         * @description A step of a cancellation. The records are deleted after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.
+         * @description A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.
          *
          *     Requires the token of the user.
          */
@@ -1811,7 +1811,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Returns this document, or the one of apps.
+         * Returns this document, or with `for=app` only the endpoints that apps call.
          * @description The document of apps leaves out what only staff and payment providers call.
          *
          *     No token required. One that is sent is ignored.

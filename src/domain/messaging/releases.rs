@@ -165,7 +165,7 @@ pub fn publish(core: &Core, draft: ReleaseDraft) -> Pending<Release> {
     })
 }
 
-/// Withdraws a release, so that clients no longer hear of it. Its version code can be published again.
+/// Withdraws a release, so that clients are no longer offered it. Its version code can be published again.
 ///
 /// # Errors
 /// `not_found`, also for a release that is withdrawn already.

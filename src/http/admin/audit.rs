@@ -31,7 +31,7 @@ parameters! {
     }
 }
 
-/// An action of an administrator.
+/// An audit event.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {

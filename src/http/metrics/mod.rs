@@ -122,16 +122,16 @@ fn add_requests(page: &mut Page, requests: &RequestMetrics) {
 }
 
 fn add_store(page: &mut Page, app: &App) {
-    let (pressure, writer) = (app.core.store.writer_load(), app.core.store.writer_metrics());
-    page.gauge("yarrow_writer_queue", "Queued writes").whole(&[], pressure.queued);
-    page.gauge("yarrow_writer_queue_capacity", "Maximum number of queued writes").whole(&[], pressure.capacity as u64);
+    let (load, writer) = (app.core.store.writer_load(), app.core.store.writer_metrics());
+    page.gauge("yarrow_writer_queue", "Queued writes").whole(&[], load.queued);
+    page.gauge("yarrow_writer_queue_capacity", "Maximum number of queued writes").whole(&[], load.capacity as u64);
     page.histogram("yarrow_writer_batch_operations", "Writes per commit").sizes(&[], &writer.operations.get());
     page.histogram("yarrow_writer_batch_seconds", "Duration of a commit, including its sync")
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
     page.counter("yarrow_database_damage_met", "Reads and writes that found damage")
         .whole(&[], app.core.store.damage_errors());
-    page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.wal_bytes);
+    page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], load.wal_bytes);
 }
 
 /// Adds the connections to a database server and the copies of the service on it.

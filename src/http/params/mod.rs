@@ -83,7 +83,8 @@ pub trait Parameter: Sized {
     /// The least and the most items of a list of these. By default any number up to the limit of batches.
     const LIST_LENGTH: Option<(usize, usize)> = None;
 
-    /// Names that mean the same elsewhere. They are rejected: a list that ignores them returns the first page for ever.
+    /// Names that other APIs use for this parameter. They are rejected: a list that ignored them would return the first page
+    /// for ever.
     const FOREIGN_NAMES: &[&str] = &[];
 
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;

@@ -361,7 +361,7 @@ fn a_shutdown_gives_a_call_up_after_its_limit_and_refunds_it() {
 }
 
 #[test]
-fn an_account_takes_the_points_of_its_running_call_along() {
+fn deleting_an_account_parks_the_points_of_a_running_call() {
     let model = gated();
     let server = model.setup().with("POINTS_ANOTHER_INTERPRETATION", 40).start();
     let user = server.sign_in_by_email(EMAIL);

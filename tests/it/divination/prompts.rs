@@ -77,7 +77,7 @@ fn templates_are_printed_with_source_and_version() {
 }
 
 #[test]
-fn faulty_templates_stop_the_start() {
+fn faulty_templates_prevent_startup() {
     let own = written(&[
         ("interpretation.en.txt", "Hello {name}"),
         ("chat.en.txt", "Hello"),

@@ -130,7 +130,7 @@ fn a_sent_code_has_a_receipt_and_a_delivery() {
 }
 
 #[test]
-fn a_failing_question_for_deliveries_is_told_and_stops_nothing() {
+fn a_failed_receipt_query_is_reported_and_blocks_nothing() {
     let provider = FakeProvider::with_handler(|request| {
         if is_sending(request) {
             Reply::json(r#"{"Code":"OK","BizId":"9^0"}"#)

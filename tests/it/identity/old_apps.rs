@@ -458,7 +458,7 @@ impl OldApp<'_> {
 }
 
 #[test]
-fn an_old_app_lives_through_a_year() {
+fn an_old_app_works_for_a_year() {
     let server = Setup::default().with("PAYMENT_ASK_AGAIN_AFTER", "0 s").start();
     let mut app = OldApp { server: &server, interceptor: "null".into(), token: String::new(), sign_ins: 0 };
     app.open();

@@ -181,7 +181,7 @@ fn a_suspension_ends_by_itself_and_makes_way_for_the_next() {
 }
 
 #[test]
-fn of_parallel_suspensions_one_counts() {
+fn parallel_suspensions_create_one() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let key = key(&server, "owner");

@@ -27,7 +27,7 @@ fn an_operators_template_is_sent() {
 }
 
 #[test]
-fn faulty_templates_stop_the_start() {
+fn faulty_templates_prevent_startup() {
     let own = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("sign-in.en.txt", "Your code {code}\n\n{code}"),

@@ -174,7 +174,7 @@ fn an_expired_token_ends_its_stream() {
 }
 
 #[test]
-fn streams_are_limited_and_given_back() {
+fn streams_are_limited_and_their_permits_released() {
     let fixture = Fixture::new(Setup::default().with("NOTIFICATIONS_STREAMS_PER_USER", 2));
     let (first, _) = fixture.listen();
     let (_second, _) = fixture.listen();
@@ -249,7 +249,7 @@ fn a_stream_has_its_connection_for_itself() {
 }
 
 #[test]
-fn a_stop_ends_streams_at_once() {
+fn shutdown_ends_streams_at_once() {
     let mut fixture = Fixture::new(Setup::default());
     let (mut listener, _) = fixture.listen();
     let begun = Instant::now();

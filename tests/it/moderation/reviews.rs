@@ -198,7 +198,7 @@ fn one_user_does_not_flood_the_queue() {
 }
 
 #[test]
-fn invalid_rules_stop_the_start() {
+fn invalid_rules_prevent_startup() {
     let output = crate::support::Binary::command()
         .args(["config", "show"])
         .env("YARROW_MODERATION_MATCH_RULES", "ads loud any: mask")

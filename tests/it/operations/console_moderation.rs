@@ -3,7 +3,7 @@
 use super::console::Browser;
 use crate::support::{Server, Setup};
 
-/// Returns whether the word list rejects the text.
+/// Returns true if the word list rejects the text.
 fn is_rejected(server: &Server, text: &str) -> bool {
     server.command(&["words", "test", text]).json()["allowed"] == false
 }

@@ -94,7 +94,7 @@ fn feedback(server: &Server, content: &str) {
 }
 
 #[test]
-fn facts_are_told_signed_and_without_personal_texts() {
+fn events_are_signed_and_contain_no_personal_text() {
     let receiver = Receiver::start();
     let server = receiver.setup().start();
     let user = server.sign_in("13800138000");

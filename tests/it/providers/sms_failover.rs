@@ -148,7 +148,7 @@ fn an_unknown_outcome_sends_no_second_code() {
 }
 
 #[test]
-fn the_last_provider_decides_and_a_liar_is_found_out() {
+fn the_last_provider_decides_and_a_false_success_is_detected() {
     let ((tencent, first), (gateway, second)) = (tencent(), gateway());
     let server = start(&tencent, &gateway).start();
     *first.lock().unwrap() = Some(status("LimitExceeded.AppDailyLimit"));
