@@ -104,11 +104,11 @@ fn reports_all_configuration_errors_at_once() {
         "(from --listen)",
         "server.workers: `many`",
         "limits.body: must be a single value",
-        "unknown_key: there is no such setting",
-        "nowhere: there is no such setting",
+        "unknown_key: unknown setting",
+        "nowhere: unknown setting",
         "auth.code_lifetime: `soon`",
         "YARROW_AUTH_CODE_LIFETIME",
-        "YARROW_NO_SUCH_SETTING: there is no such setting",
+        "YARROW_NO_SUCH_SETTING: unknown setting",
         "sms.access_key_secret: /nonexistent/secret",
     ] {
         assert!(message.contains(fault), "{fault} is not in:\n{message}");
@@ -290,8 +290,8 @@ fn rejects_a_variable_that_is_not_utf_8() {
         "auth.secret_key: is not UTF-8 (from YARROW_AUTH_SECRET_KEY)",
         "llm.api_key: is not UTF-8 (from YARROW_LLM_API_KEY_FILE)",
         "server.tls_key: is not UTF-8 (from YARROW_SERVER_TLS_KEY)",
-        "YARROW_NO_SETTING: there is no such setting",
-        "YARROW_\u{fffd}: there is no such setting",
+        "YARROW_NO_SETTING: unknown setting",
+        "YARROW_\u{fffd}: unknown setting",
     ] {
         assert!(message.contains(fault), "{fault} is not in: {message}");
     }

@@ -77,7 +77,7 @@ impl Suspension {
         let Some(ends_at) = self.ends_at else { return code.into() };
         let (shown, (english, chinese)) = (zone.local_text(ends_at), what);
         Error::new(code).detail((
-            format!("{english} suspended until {shown}. Send feedback to object."),
+            format!("{english} suspended until {shown}. Send feedback to appeal."),
             format!("{chinese}已停用至 {shown}。如有异议，请提交意见反馈。"),
         ))
     }

@@ -324,7 +324,7 @@ mod tests {
         connection.execute_batch("drop table items; create table other (id integer)").unwrap();
         assert_eq!(NEW.faults(&connection).unwrap(), ["table items is missing", "table other is unknown"]);
         connection.execute_batch("create table items (id integer); drop table other").unwrap();
-        assert_eq!(NEW.faults(&connection).unwrap(), ["table items is another one"]);
+        assert_eq!(NEW.faults(&connection).unwrap(), ["table items differs from the schema"]);
     }
 
     /// SQLite builds a temporary tree for each insert into a table whose check lists more than two values with `in`.

@@ -116,6 +116,16 @@ fn its_link_signs_in_to_the_console_once() {
 }
 
 #[test]
+fn uses_its_own_database() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    // Nothing listens there: a demonstration that used it would not start.
+    let url = "postgres://nobody@127.0.0.1:1/nothing";
+    let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATABASE_URL", url)]);
+    assert!(demonstration.directory.join("yarrow.db").exists());
+    demonstration.terminate();
+}
+
+#[test]
 fn reaches_no_configured_provider() {
     let (temp_dir, outside) = (tempfile::tempdir().unwrap(), FakeProvider::with_handler(|_| Reply::status(500)));
     let (backups, url) = (temp_dir.path().join("backups"), outside.url());
@@ -142,8 +152,6 @@ fn reaches_no_configured_provider() {
             ("YARROW_MODERATION_ACCESS_KEY_ID", "id"),
             ("YARROW_MODERATION_ACCESS_KEY_SECRET", "secret"),
             ("YARROW_MODERATION_SHADOW_SAMPLE_RATE", "1"),
-            // Nothing listens there: a demonstration that used it would not start.
-            ("YARROW_DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing"),
             ("YARROW_AUTH_SECRET_KEY", "0123456789abcdef0123456789abcdef"),
             ("YARROW_SMS_FALLBACKS", "http"),
             ("YARROW_SMS_COUNTRIES", "86=http"),
