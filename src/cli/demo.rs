@@ -11,8 +11,8 @@ use super::{Common, announce, serve::ScheduleArgs, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{
-        AuthConfig, Config, DEMO_ORIGIN, Directory, LoadedConfig, PathsConfig, ResolvedSetting, ServerConfig, Sources,
-        load,
+        AuthConfig, BackupConfig, Config, DEMO_ORIGIN, Directory, LoadedConfig, PathsConfig, ResolvedSetting,
+        ServerConfig, Sources, load,
     },
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
@@ -112,6 +112,7 @@ fn isolated(config: Config, data_dir: &Path) -> Result<Config> {
         network_log: config.network_log,
         metrics: config.metrics,
         log: config.log,
+        backup: BackupConfig { every: config.backup.every, ..defaults.backup },
         ..defaults
     })
 }
@@ -121,7 +122,7 @@ fn shown_settings(settings: Vec<ResolvedSetting>) -> Result<Vec<ResolvedSetting>
     let defaults = load(Sources::default())?.shown;
     let is_kept = |name: &str| {
         let section = name.rsplit_once('.').map_or("", |(section, _)| section);
-        KEPT_SECTIONS.contains(&section) && !IGNORED.contains(&name)
+        name == "backup.every" || KEPT_SECTIONS.contains(&section) && !IGNORED.contains(&name)
     };
     let value_of = |setting: ResolvedSetting| {
         let default = defaults.iter().find(|default| default.name == setting.name);
