@@ -47,7 +47,9 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
         sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
     }
     let LoadedConfig { config, shown } = load(sources)?;
-    let (config, shown) = (isolated(config, directory.path())?, shown_settings(shown)?);
+    let defaults = load(Sources::default())?;
+    let shown = shown_settings(shown, &defaults.shown);
+    let config = isolated(config, defaults.config, directory.path());
     let log = config.log.clone();
     let print = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?.with_settings(shown));
@@ -74,7 +76,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     serve::run(&app, args.schedule.schedule(), &announce)
 }
 
-/// Sections whose settings a demo takes from the configuration. All others may lead to other systems.
+/// Sections that [`isolated`] takes from the configuration. All others may lead to other systems.
 const KEPT_SECTIONS: [&str; 13] = [
     "server",
     "brand",
@@ -94,11 +96,9 @@ const KEPT_SECTIONS: [&str; 13] = [
 const IGNORED: [&str; 3] = ["auth.secret_key", "server.domain", "server.redirect_listen"];
 
 /// Returns a configuration with its own database and without providers, backups, alerts and webhooks.
-fn isolated(config: Config, data_dir: &Path) -> Result<Config> {
-    let defaults = Config::defaults()?;
-    let data_dir = Directory(data_dir.to_owned());
-    Ok(Config {
-        paths: PathsConfig { data_dir },
+fn isolated(config: Config, defaults: Config, data_dir: &Path) -> Config {
+    Config {
+        paths: PathsConfig { data_dir: Directory(data_dir.to_owned()) },
         server: ServerConfig { domain: Vec::new(), redirect_listen: None, ..config.server },
         brand: config.brand,
         auth: AuthConfig { secret_key: None, ..config.auth },
@@ -114,12 +114,11 @@ fn isolated(config: Config, data_dir: &Path) -> Result<Config> {
         log: config.log,
         backup: BackupConfig { every: config.backup.every, ..defaults.backup },
         ..defaults
-    })
+    }
 }
 
 /// Returns the settings as [`isolated`] leaves them.
-fn shown_settings(settings: Vec<ResolvedSetting>) -> Result<Vec<ResolvedSetting>> {
-    let defaults = load(Sources::default())?.shown;
+fn shown_settings(settings: Vec<ResolvedSetting>, defaults: &[ResolvedSetting]) -> Vec<ResolvedSetting> {
     let is_kept = |name: &str| {
         let section = name.rsplit_once('.').map_or("", |(section, _)| section);
         name == "backup.every" || KEPT_SECTIONS.contains(&section) && !IGNORED.contains(&name)
@@ -133,7 +132,7 @@ fn shown_settings(settings: Vec<ResolvedSetting>) -> Result<Vec<ResolvedSetting>
         }
         ResolvedSetting { value: value.to_owned(), origin: DEMO_ORIGIN.to_owned(), ..setting }
     };
-    Ok(settings.into_iter().map(value_of).collect())
+    settings.into_iter().map(value_of).collect()
 }
 
 fn introduction(address: &str, directory: &str, seeded: &SeededDemo) -> String {

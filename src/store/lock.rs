@@ -3,6 +3,7 @@
 use std::{
     fs::{File, TryLockError},
     io::{Read as _, Seek as _, Write as _},
+    iter,
     path::Path,
     time::Duration,
 };
@@ -85,7 +86,7 @@ fn known_names() -> impl Iterator<Item = String> {
         .into_iter()
         .chain(KEYS)
         .map(ToOwned::to_owned);
-    let restored = [DATABASE].into_iter().chain(KEYS).map(|name| format!("{name}{RESTORED}"));
+    let restored = iter::once(DATABASE).chain(KEYS).map(|name| format!("{name}{RESTORED}"));
     [DATABASE, NETWORK_LOG].into_iter().flat_map(of_database).chain(others).chain(restored)
 }
 

@@ -135,7 +135,7 @@ pub fn create(admins: &Administrators, name: &str, password: &str, role: Role) -
 }
 
 /// The changes of an administrator. Only the given ones are made.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct AdminChange<'a> {
     /// Applies to their sessions at once.
     pub role: Option<Role>,

@@ -147,7 +147,7 @@ impl Committer {
 
     /// Does not wait for readers: truncation holds the write lock, and during a backup each attempt would block writes.
     pub(super) fn truncate_wal_if_large(&self) {
-        if size_of(&self.log) > WAL_TRUNCATED_ABOVE {
+        if size_of(&self.wal) > WAL_TRUNCATED_ABOVE {
             self.truncate_wal(Duration::ZERO);
         }
     }

@@ -46,7 +46,7 @@ pub(super) struct Committer {
     pub(super) commits: Arc<AtomicU64>,
     pub(super) full_reads: FullReads,
     pub(super) keys: Arc<OnceLock<ServerKey>>,
-    pub(super) log: PathBuf,
+    pub(super) wal: PathBuf,
     pub(super) wal_pages: WalPages,
     pub(super) files: FileIdentity,
     pub(super) checkpointer: BackgroundCheckpointer,

@@ -150,7 +150,7 @@ impl FileStore {
                     commits,
                     full_reads,
                     keys,
-                    log: files::with_suffix(files.path(), "-wal"),
+                    wal: files::with_suffix(files.path(), "-wal"),
                     wal_pages: WalPages::of_this_thread(),
                     files,
                     checkpointer,

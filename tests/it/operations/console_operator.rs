@@ -173,7 +173,13 @@ fn removing_a_network_needs_a_proof() {
     assert_eq!(networks(), 2);
     remove(&[("password", PASSWORD)]).expect(303);
     assert_eq!(networks(), 1);
-    // Stored as the addresses of clients are compared.
+}
+
+#[test]
+fn networks_are_stored_in_the_form_of_client_addresses() {
+    let server = Setup::default().start();
+    let owner = Browser::new(&server, "owner");
+    server.command(&["admin", "networks", "allow", "127.0.0.0/8"]).expect(0);
     owner.post("administrators", "administrators/networks", &[("network", "::ffff:172.16.5.1/108")]).expect(303);
     let list = server.command(&["admin", "networks", "list"]).expect(0).json();
     assert_eq!(list, serde_json::json!(["127.0.0.0/8", "172.16.0.0/12"]));

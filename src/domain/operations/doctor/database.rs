@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "database";
-    const LARGE_LOG: u64 = 256 << 20;
+    const LARGE_WAL: u64 = 256 << 20;
     let services = match &installation.services {
         Ok(services) => services,
         Err(error) => return Ok(vec![Check::new(GROUP, "opening", Verdict::Fail, error.describe())]),
@@ -40,7 +40,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Check::holds(
             GROUP,
             "write-ahead log",
-            (wal_bytes < LARGE_LOG, format!("{} MiB", wal_bytes >> 20)),
+            (wal_bytes < LARGE_WAL, format!("{} MiB", wal_bytes >> 20)),
             (Verdict::Warn, format!("{} MiB: a long read has kept it from being truncated", wal_bytes >> 20)),
         ),
     ])

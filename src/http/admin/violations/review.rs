@@ -148,7 +148,7 @@ pub struct ReviewResult {
     /// undo; `too_late` to undo one.
     #[schema(example = json!(null))]
     error: Option<&'static str>,
-    /// `does_not_acquit` if the allowed phrase does not cover all that was found in the text; absent otherwise.
+    /// `does_not_acquit` if the allowed phrase does not cover every match in the text; absent otherwise.
     #[schema(example = "does_not_acquit", required = false, nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
@@ -208,7 +208,7 @@ pub struct AcquittedViolation {
     #[serde(flatten)]
     violation: ShownViolation,
     /// `switches_off_word` for a phrase that is a listed word; `contains_no_word` for one without a listed word;
-    /// `does_not_acquit` for one that does not cover all that was found in the text.
+    /// `does_not_acquit` for one that does not cover every match in the text.
     #[schema(example = json!(null))]
     warning: Option<&'static str>,
 }

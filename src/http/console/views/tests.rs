@@ -267,6 +267,8 @@ fn alerts_are_explained_in_the_language_of_the_page() {
             "2500 of at most 5000 verification codes were sent in the last 24 hours.",
             "已发送 2500 条验证码，上限 5000",
         ),
+        ("backup_behind", "The continuous backup is 240 s behind.", "持续备份落后 240 秒。"),
+        ("backup_behind", "The continuous backup is 240 s behind: timed out.", "持续备份落后 240 秒：timed out"),
         (
             "certificate_expiring",
             "The TLS certificate expires at 2026-01-01T00:00:00Z. Run `yarrow doctor`.",

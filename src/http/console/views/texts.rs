@@ -930,7 +930,7 @@ codes! {
     "wrongly_refused": "误拒", "wrongly refused";
     "upheld": "认定违规", "upheld";
     "acquitted": "没有问题", "acquitted";
-    "does_not_acquit": "没有问题；但放行短语未覆盖全部命中", "acquitted; the phrase does not cover all that was found";
+    "does_not_acquit": "没有问题；但放行短语未覆盖全部命中", "acquitted; the phrase does not cover every match";
     "not_found": "未找到", "not found";
     "already_undone": "没有可撤销的决定", "no decision to undo";
     "too_late": "已超过一天，不能撤销", "decided more than a day ago, too late to undo";
