@@ -8,7 +8,7 @@ use crate::{
     config::{Config, ResolvedSetting, configuration_error},
     core::Core,
     domain::{
-        divination::{model_calls::ModelCalls, prompts::Prompts},
+        divination::{help::HelpTexts, model_calls::ModelCalls, prompts::Prompts},
         identity::{
             accounts::{export::Exports, send_code::CodeSender},
             identity_proofs::IdentityProviders,
@@ -193,8 +193,9 @@ impl App {
         let code_sender = CodeSender::new(core.clone(), sms, Arc::clone(&mailer));
         let moderation = Arc::new(Moderation::new(core.clone(), factory::text_moderator(config, core.clock.clone())));
         let prompts = Prompts::load(config).map_err(|faults| configuration_error(&faults))?;
-        let model_calls =
-            ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config), prompts);
+        let help = HelpTexts::load(config).map_err(|faults| configuration_error(&faults))?;
+        let models = factory::language_models(config);
+        let model_calls = ModelCalls::new(core.clone(), Arc::clone(&moderation), models, prompts, help);
         let integrity = Arc::new(IntegrityChecker::new(core.clone()));
         let clock_guard = Arc::new(ClockGuard::new(core.clone()));
         let health = Arc::new(Health {

@@ -433,6 +433,14 @@ declare::settings! {
             "Directory of templates that override the instructions of the model, such as `interpretation.en.txt`. Read at the start; see administration.md.";
     }
 
+    /// Help for questions on which no oracle may give a verdict.
+    "help" help: HelpConfig {
+        template_dir: Option<Directory> = "",
+            "Directory of templates that override the help texts, such as `self_harm.en.txt`. Read at the start; see administration.md.";
+        checked: bool = "false",
+            "True once an operator has checked the numbers in the help texts. Until then `yarrow doctor` reminds of it.";
+    }
+
     /// A second model server, used when the first one fails.
     "llm.fallback" llm_fallback: LlmFallbackConfig {
         base_url: Option<String> = "",

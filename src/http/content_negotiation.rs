@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use crate::types::Locale;
+use crate::types::{LanguageTag, Locale};
 
 /// Responses up to this size fit into one packet anyway.
 pub const COMPRESSED_ABOVE: u64 = 1024;
@@ -34,6 +34,14 @@ pub fn preferred_locale(headers: &HeaderMap) -> Option<Locale> {
     } else {
         Some(if english > chinese { Locale::English } else { Locale::Chinese })
     }
+}
+
+/// Returns the region and script of the language that the client prefers most.
+pub fn language_tag(headers: &HeaderMap) -> LanguageTag {
+    let header = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // Of equal ones the first.
+    let preferred = header.split(',').rev().max_by(|one, other| quality_of(one).total_cmp(&quality_of(other)));
+    LanguageTag::parse(preferred.and_then(|range| range.split(';').next()).unwrap_or_default())
 }
 
 /// Returns the quality of one choice, such as `en-GB; q=0.8`.
@@ -78,5 +86,25 @@ mod tests {
             assert_eq!(preferred(header), None, "{header}");
         }
         assert_eq!(preferred_locale(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn region_and_script_are_those_of_the_most_preferred_language() {
+        let tag = |header: &'static str| {
+            language_tag(&HeaderMap::from_iter([(header::ACCEPT_LANGUAGE, HeaderValue::from_static(header))]))
+        };
+        for (header, region, is_traditional) in [
+            ("zh-TW,zh;q=0.9,en-US;q=0.8", Some("TW"), true),
+            ("zh-Hant-HK", Some("HK"), true),
+            ("zh-Hans-HK", Some("HK"), false),
+            ("zh-Hant", None, true),
+            ("en;q=0.5, en-gb", Some("GB"), false),
+            ("zh, zh-CN", None, false),
+            ("es-419", None, false),
+            ("en-TW", Some("TW"), false),
+            ("", None, false),
+        ] {
+            assert_eq!((tag(header).region_code().as_deref(), tag(header).is_traditional), (region, is_traditional));
+        }
     }
 }

@@ -4,7 +4,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    app::App,
     domain::divination::{
         chart::{CastTime, Chart},
         hexagram::Cast,
@@ -185,19 +184,10 @@ impl<'error> SseError<'error> {
 }
 
 /// Streams the text that `run` produces, on the calling thread.
-pub fn stream<F>(
-    app: &App,
-    meta: &RequestMeta,
-    sender: &SseSender,
-    trace_id: &str,
-    casting: Option<Box<CastingShown>>,
-    run: F,
-) where
+pub fn stream<F>(meta: &RequestMeta, sender: &SseSender, casting: Option<Box<CastingShown>>, run: F)
+where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
-    let models = &app.model_calls.models;
-    let (provider, model) = (models.name(), models.model());
-    sender.send("meta", &InterpretationStarted { trace_id, provider, model });
     let outcome = with_cancellation(sender.cancellation_check(), || {
         run(&mut |text| {
             // An empty chunk only checks the connection.

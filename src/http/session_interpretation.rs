@@ -20,6 +20,7 @@ use crate::{
     app::App,
     domain::{
         divination::{
+            help::Occasion,
             interpretation::CallRecord,
             sessions::{
                 self,
@@ -27,6 +28,7 @@ use crate::{
             },
         },
         identity::preferences,
+        moderation::risk::{Risk, classify_question},
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
     error::{Code, Result},
@@ -80,7 +82,8 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     let (listener, writer) = context.live.join_or_begin(&session.id)?;
     let Some(writer) = writer else { return joined(context, listener, request.once).await };
-    tokio::spawn(run(Arc::clone(&context.app), writer, request));
+    let risk = classify_question(&session.question, session.question_type.as_deref());
+    tokio::spawn(run(Arc::clone(&context.app), writer, request, risk));
     answer(context, listener, 0).await.map(MaybeReplayed::Fresh)
 }
 
@@ -129,8 +132,8 @@ async fn answer(
 }
 
 /// Waits for a permit and runs the call on a blocking thread.
-async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest) {
-    let permit = match acquire_permit(&app, request.user).await {
+async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, risk: Option<Risk>) {
+    let permit = match acquire_permit(&app, request.user, risk, Occasion::Interpretation).await {
         Ok(permit) => permit,
         Err(error) => return writer.end(Err(error)),
     };
@@ -157,11 +160,10 @@ fn prepare_and_call(app: &App, writer: &LiveWriter, request: InterpretationReque
 
 /// Calls the model until the call ends, or nobody has listened for some time.
 fn call_model(app: &App, writer: &LiveWriter, pending: &PendingCall) -> Result<CallRecord> {
-    let models = &app.model_calls.models;
     writer.begin(LiveCall {
         trace_id: pending.prepared.trace_id.clone(),
-        provider: models.name().to_owned(),
-        model: models.model().to_owned(),
+        provider: pending.prepared.provider.to_owned(),
+        model: pending.prepared.model.clone(),
     });
     let patience = app.core.config.llm.finish_after_disconnect;
     with_cancellation(Arc::new(writer.wanted_check(patience)), || {

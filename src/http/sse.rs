@@ -146,7 +146,7 @@ pub fn end_on_shutdown(mut response: Response<Body>, ends: &watch::Receiver<bool
 /// Errors of `prepare`, and those that `stream` reports instead of starting.
 pub async fn stream_from_blocking_thread<T>(
     context: &RequestContext,
-    permit: CallPermit,
+    permit: Option<CallPermit>,
     final_event: FinalEvent,
     prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
     stream: impl FnOnce(&App, &RequestMeta, &SseSender, T, StartSignal) + Send + 'static,

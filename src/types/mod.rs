@@ -72,6 +72,43 @@ named_enum! {
     }
 }
 
+/// The parts of a client's language tag that [`Locale`] lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LanguageTag {
+    /// The ISO 3166 code of the region, in capitals.
+    pub region: Option<[u8; 2]>,
+    /// True for Chinese in traditional characters.
+    pub is_traditional: bool,
+}
+
+impl LanguageTag {
+    /// Reads a tag such as `zh-Hant-TW`.
+    pub fn parse(tag: &str) -> Self {
+        let mut parts = tag.trim().split(['-', '_']);
+        let is_chinese = parts.next().is_some_and(|language| language.eq_ignore_ascii_case("zh"));
+        let (mut region, mut script) = (None, None);
+        for part in parts {
+            match part.as_bytes() {
+                [one, two] if part.bytes().all(|letter| letter.is_ascii_alphabetic()) => {
+                    region.get_or_insert([one.to_ascii_uppercase(), two.to_ascii_uppercase()]);
+                }
+                [_, _, _, _] => script = Some(part.to_ascii_lowercase()),
+                _ => {}
+            }
+        }
+        let is_traditional = match script.as_deref() {
+            Some(script) => script == "hant",
+            None => matches!(region.as_ref(), Some(b"TW" | b"HK" | b"MO")),
+        };
+        Self { region, is_traditional: is_chinese && is_traditional }
+    }
+
+    /// Returns the code of the region.
+    pub fn region_code(self) -> Option<String> {
+        self.region.map(|code| String::from_utf8_lossy(&code).into_owned())
+    }
+}
+
 named_enum! {
     /// The part of the service that a suspension concerns.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,6 +94,12 @@ impl PhoneNumber {
         format!("+{}{}", code_of(rules.default_region), self.0)
     }
 
+    /// Returns the region of the number; none if several regions share its range.
+    pub fn region(&self, rules: &PhoneRules) -> Option<Region> {
+        let number = PHONE_NUMBER_UTIL.parse(&self.0, Some(rules.default_region.0)).ok()?;
+        number.get_region_code().map(Region)
+    }
+
     /// The country code, and the number as it is inside of the country.
     pub fn code_and_national(&self, rules: &PhoneRules) -> (i32, String) {
         match PHONE_NUMBER_UTIL.parse(&self.0, Some(rules.default_region.0)) {

@@ -17,7 +17,7 @@ use yarrow::{
     },
     error::{Error, Result},
     providers::llm::{ModelMessage, ModelRequest},
-    types::{JsonText, Locale, TimeZone, Timestamp},
+    types::{JsonText, LanguageTag, Locale, TimeZone, Timestamp},
 };
 
 /// The templates to print.
@@ -149,6 +149,7 @@ fn prompt(app: &App, args: &TestArgs, lines: Lines) -> Result<TestPrompt> {
         cast_time: at.map(|at| CastTime { at, zone, day_start: DayStart::default() }),
         method: Some(Method::Manual.name()),
         locale: args.lang,
+        tag: LanguageTag::default(),
     };
     let request = interpretation::request_for_test(&app.model_calls, &question)?;
     Ok(TestPrompt { version: app.model_calls.prompts.version(PromptKind::Interpretation, args.lang), request })

@@ -13,6 +13,7 @@ use crate::{
     domain::{
         Each,
         divination::{
+            help::{self, HelpAnswer, Occasion},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, UserCall},
@@ -21,12 +22,17 @@ use crate::{
             prompts::{PromptKind, Prompts},
         },
         identity::users::{self, Gender, Profile},
-        moderation::{self, ScreenedField, engine::ContentType, reviews},
+        moderation::{
+            self, ScreenedField,
+            engine::ContentType,
+            reviews,
+            risk::{Risk, classify},
+        },
     },
     error::Result,
     providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
-    types::{Date, Locale, MicroAmount, Timestamp, UserId},
+    types::{Date, LanguageTag, Locale, MicroAmount, Timestamp, UserId},
 };
 
 /// A conversation to be continued by the model.
@@ -39,11 +45,18 @@ pub struct Conversation {
     /// Limited by the setting.
     pub max_tokens: Option<u32>,
     pub locale: Locale,
+    /// The region and script that the client prefers.
+    pub tag: LanguageTag,
 }
+
+/// Messages of the user that decide whether a conversation needs help.
+const RISK_MESSAGES: usize = 3;
 
 /// A prepared call, whose record is written.
 pub struct PreparedChat {
     pub trace_id: String,
+    /// True if the answer begins with the service's own words, which no document of the provider has.
+    pub is_of_service: bool,
     user: UserId,
     request: ModelRequest,
 }
@@ -87,10 +100,14 @@ pub struct ChatContext {
 pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation) -> Result<PreparedChat> {
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = calls.core.config.llm.calls_per_user_hour;
-    calls.core.store.read(|tx| hourly_limit::check_in(tx, user, UserCall::Chat, allowed))?;
+    let (risk, help) = find_help(calls, user, &conversation)?.unzip();
+    let is_limited = help.as_ref().is_none_or(|help| !help.is_whole);
+    if is_limited {
+        calls.core.store.read(|tx| hourly_limit::check_in(tx, user, UserCall::Chat, allowed))?;
+    }
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
-    let mut screening = match moderation::screen(&calls.moderation, user, &[field]) {
+    let mut screening = match moderation::screen_question(&calls.moderation, user, risk, &[field]) {
         Ok(screening) => screening,
         Err(refusal) => return refusal.record::<PreparedChat>(&calls.core).wait(),
     };
@@ -102,18 +119,38 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     let trace_id = model_calls::new_trace_id()?;
     let message_count = conversation.messages.len();
     let version = calls.prompts.version(PromptKind::Chat, conversation.locale);
-    let request = request(calls, &trace_id, &profile, conversation);
+    let class = help.as_ref().map(|help| help.class);
+    let request = request(calls, &trace_id, &profile, conversation, help);
     let call = calls.new_call(user, UserCall::Chat, &request);
     let config = Arc::clone(&calls.core.config);
     let begin = calls.core.store.write(move |tx| {
-        hourly_limit::count_in(tx, user, UserCall::Chat, allowed)?;
+        if is_limited {
+            hourly_limit::count_in(tx, user, UserCall::Chat, allowed)?;
+        }
         running_calls::begin_in(tx, &config, &call)?;
         reviews::add_in(tx, &reviewed)?;
         begin_in(tx, &call, message_count, &version)?;
         delete_surplus_in(tx, user, config.max_records_per_user())
     });
     begin.wait()?;
-    Ok(PreparedChat { trace_id, user, request })
+    if let Some(class) = class {
+        calls.help.count(class);
+    }
+    Ok(PreparedChat { trace_id, is_of_service: class.is_some(), user, request })
+}
+
+/// Returns the gravest risk of the user's last messages, and the message that has it.
+pub fn risk_of(messages: &[ModelMessage]) -> Option<(Risk, &ModelMessage)> {
+    let of_user = messages.iter().rev().filter(|message| message.role == MessageRole::User);
+    let risks = of_user.take(RISK_MESSAGES).filter_map(|message| Some((classify(&message.content)?, message)));
+    risks.min_by_key(|(risk, _)| *risk)
+}
+
+/// Returns the gravest risk of the user's last messages and the answer to it.
+fn find_help(calls: &ModelCalls, user: UserId, conversation: &Conversation) -> Result<Option<(Risk, HelpAnswer)>> {
+    let Some((risk, message)) = risk_of(&conversation.messages) else { return Ok(None) };
+    let caller = (user, conversation.tag, conversation.locale);
+    Ok(Some((risk, calls.help_for_user(risk, &message.content, caller, Occasion::Chat)?)))
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
@@ -199,10 +236,17 @@ fn age_band(birthday: Date, today: Date) -> String {
     format!("{decade}-{}", decade + 9)
 }
 
-fn request(calls: &ModelCalls, trace_id: &str, profile: &Profile, conversation: Conversation) -> ModelRequest {
+fn request(
+    calls: &ModelCalls,
+    trace_id: &str,
+    profile: &Profile,
+    conversation: Conversation,
+    help: Option<HelpAnswer>,
+) -> ModelRequest {
     let core = &calls.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(&calls.prompts, conversation.locale, &introduction(profile, today));
+    let content = help::with_rule(content, help.as_ref(), conversation.locale);
     let system = ModelMessage { role: MessageRole::System, content };
     let limit = core.config.llm.max_tokens;
     ModelRequest {
@@ -215,6 +259,7 @@ fn request(calls: &ModelCalls, trace_id: &str, profile: &Profile, conversation: 
         max_tokens: Some(conversation.max_tokens.map_or(limit, |asked| asked.min(limit))),
         time_left: None,
         reading: None,
+        service_answer: help.map(HelpAnswer::into_service_answer),
     }
 }
 

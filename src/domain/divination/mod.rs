@@ -4,6 +4,7 @@ pub mod hexagram;
 pub mod chart;
 pub mod budget;
 pub mod prompts;
+pub mod help;
 pub mod model_calls;
 pub mod interpretation;
 pub mod chat;

@@ -25,8 +25,8 @@ impl PromptKind {
     /// Returns the version of the built-in templates. It changes with their text, and with the facts that go with them.
     const fn version(self) -> &'static str {
         match self {
-            Self::Interpretation => "3",
-            Self::Chat => "2",
+            Self::Interpretation => "4",
+            Self::Chat => "3",
         }
     }
 }

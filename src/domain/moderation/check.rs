@@ -12,6 +12,7 @@ use super::{
     match_actions::MatchActions,
     policy::{self, Policy, Service},
     reviews::{self, ReviewDraft},
+    risk::Risk,
     ruling::Ruling,
     service::Moderation,
     suspension_rules,
@@ -141,6 +142,24 @@ pub fn screen(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>
     let fields = rejections.iter().map(|(field, _)| rejected(field.name)).collect();
     let violations = rejections.into_iter().map(|(field, ruling)| ruling.into_violation(user, field.content_type));
     Err(Refusal { violations: violations.collect(), error: Error::new(Code::ContentRejected).in_fields(fields) })
+}
+
+/// Checks a question whose risk is known. Some classes are never refused, so that a call for help gets an answer and
+/// leaves no violation. The words of a question at risk are not masked, because the answer follows them.
+///
+/// # Errors
+/// Those of [`screen`].
+pub fn screen_question(
+    moderation: &Moderation,
+    user: UserId,
+    risk: Option<Risk>,
+    fields: &[ScreenedField<'_>],
+) -> Result<Screening, Refusal> {
+    match risk {
+        Some(risk) if risk.class.is_exempt_from_moderation() => Ok(Screening::default()),
+        Some(_) => Ok(Screening { replacements: Vec::new(), ..screen(moderation, user, fields)? }),
+        None => screen(moderation, user, fields),
+    }
 }
 
 /// Returns true if moderators review every text of the user.

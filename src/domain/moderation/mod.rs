@@ -20,6 +20,7 @@ pub mod policy;
 pub mod shadow_sampler;
 mod service;
 mod check;
+pub mod risk;
 pub mod word_list;
 pub mod adviser;
 pub mod compare;
@@ -28,7 +29,7 @@ pub mod status;
 
 pub use check::{
     AnswerRuling, Refusal, ScreenedField, Screening, check_answer, check_rate_limits, is_external_active, moderate,
-    moderate_locally, record, rejected, screen,
+    moderate_locally, record, rejected, screen, screen_question,
 };
 pub use ruling::{LOCAL, REPLACEMENT, Ruling};
 pub use service::Moderation;

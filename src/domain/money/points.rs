@@ -84,6 +84,17 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
     Ok(ledger::post_in(tx, posting)?.balance_after)
 }
 
+/// Returns the price of a casting, once.
+///
+/// # Errors
+/// `account_inconsistent`, `balance_too_large`.
+pub fn refund_cast_in(tx: &Write<'_>, user: UserId, points: i64, session_id: &str) -> Result<()> {
+    let reference = Some(format!("session:{session_id}"));
+    let posting =
+        Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::InterpretationRefund, reference };
+    ledger::post_once_in(tx, posting).map(drop)
+}
+
 /// Charges the price of another interpretation. A free one writes no entry.
 ///
 /// # Errors

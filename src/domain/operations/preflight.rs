@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     config::Config,
     domain::{
-        divination::prompts::Prompts,
+        divination::{help::HelpTexts, prompts::Prompts},
         messaging::{mailer, push},
         money::{payments::channels, purchases},
         operations::webhooks,
@@ -40,7 +40,8 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
     let authority =
         has_authority.then(|| CertificateAuthority::new(config.acme.root_certificate.as_deref()).err()).flatten();
     let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
-    let templates = [Prompts::load(config).err(), mailer::letters(config).err()].into_iter().flatten().flatten();
+    let templates = [Prompts::load(config).err(), mailer::letters(config).err(), HelpTexts::load(config).err()];
+    let templates = templates.into_iter().flatten().flatten();
     email
         .into_iter()
         .flat_map(lines)

@@ -200,6 +200,10 @@ fn add_codes(page: &mut Page, app: &App) {
     page.counter("yarrow_codes_sent", "Verification codes accepted by a provider").whole(&[], tally.sent.get());
     page.counter("yarrow_codes_verified", "Verification codes entered correctly").whole(&[], tally.verified.get());
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
+    let mut samples = page.counter("yarrow_help_answers", "Questions answered with help, by class");
+    for (class, count) in app.model_calls.help.counts() {
+        samples = samples.whole(&[("class", class.name())], count);
+    }
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.core.config.auth.sends_per_day));
 }

@@ -14,11 +14,13 @@ use crate::{
             model_calls::CallStatus,
         },
         identity::preferences,
+        moderation::risk::classify_question,
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
         cast_moment::{CastMoment, cast_moment},
         claims::Claims,
+        content_negotiation::language_tag,
         interpretation_response::{self, ModelRun, Prepared},
         interpretation_sse::{CastingShown, Interpretation, RatingResponse, UsageResponse},
         numbered_page::NumberedPage,
@@ -94,26 +96,30 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
             Fault::new(FieldCode::Required, ("or `divinationData` is required", "须填写本项或 `divinationData`")),
         ));
     }
-    let locale = context.locale();
+    let (locale, tag) = (context.locale(), language_tag(&context.headers));
     let time = ask.moment.into_time();
+    let question = ask.question.map_or_else(String::new, |Question(text)| text);
+    let question_type = ask.question_type.map(|Label(text)| text);
+    let risk = classify_question(&question, question_type.as_deref());
     let prepare = move |app: &App| {
         let locale = preferences::locale(&app.core, user, locale)?;
         let question = interpretation::CastingQuestion {
-            question_type: ask.question_type.map(|Label(text)| text),
-            question: ask.question.map_or_else(String::new, |Question(text)| text),
+            question_type,
+            question,
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
             cast: None,
             cast_time: time.clone(),
             method: None,
             locale,
+            tag,
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
-        let trace_id = prepared.trace_id.clone();
+        let (trace_id, provider, model) = (prepared.trace_id.clone(), prepared.provider, prepared.model.clone());
         let casting = prepared.cast.map(|cast| Box::new(CastingShown::of(cast, time.as_ref(), locale)));
         let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
-        Ok(Prepared { trace_id, casting, run })
+        Ok(Prepared { trace_id, provider, model, casting, run })
     };
-    interpretation_response::interpret(&context, user, prepare).await
+    interpretation_response::interpret(&context, user, risk, prepare).await
 }
 
 /// The record of an interpretation.

@@ -17,6 +17,7 @@ use crate::{
     domain::{
         divination::{
             chat::{self, ChatAnswer, Conversation, PreparedChat},
+            help::Occasion,
             model_calls::CallPermit,
         },
         identity::preferences,
@@ -24,6 +25,7 @@ use crate::{
     error::{Error, Result},
     http::{
         claims::Claims,
+        content_negotiation::language_tag,
         interpretation_response::acquire_permit,
         openapi::schemas::reference_to,
         params::{Fields, Flag, Parameters, parameters},
@@ -197,8 +199,10 @@ fn chunk_schema() -> Value {
 pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChatParams) -> Result<Relayed> {
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
-    let locale = context.locale();
-    let permit = acquire_permit(&context.app, user).await?;
+    let (locale, tag) = (context.locale(), language_tag(&context.headers));
+    let permit =
+        acquire_permit(&context.app, user, chat::risk_of(&asked.messages.0).map(|(risk, _)| risk), Occasion::Chat)
+            .await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,
@@ -206,6 +210,7 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
             temperature: asked.temperature.map(|Temperature(temperature)| temperature),
             max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
             locale: preferences::locale(&app.core, user, locale)?,
+            tag,
         };
         chat::prepare(&app.model_calls, user, conversation)
     };
@@ -215,14 +220,14 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
 async fn answer(
     context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
-    permit: CallPermit,
+    permit: Option<CallPermit>,
 ) -> Result<Relayed> {
     let document = context.blocking(move |app| {
         let _permit = permit;
         let prepared = prepare(app)?;
         let mut document = None;
         let answered = chat::run(&app.model_calls, &prepared, &mut |output| {
-            if let Some(whole) = output.document.filter(|_| output.is_whole) {
+            if let Some(whole) = output.document.filter(|_| output.is_whole && !prepared.is_of_service) {
                 document = Some(Bytes::from(whole.to_owned()));
             }
             Flow::Continue
@@ -250,7 +255,7 @@ fn build_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
 async fn relay(
     context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
-    permit: CallPermit,
+    permit: Option<CallPermit>,
 ) -> Result<Relayed> {
     let last_event = FinalEvent::unnamed(&error_document(&shutting_down(), &context.meta));
     let response =
@@ -317,7 +322,11 @@ struct ChunkWriter<'call> {
 impl ChunkWriter<'_> {
     fn of(&mut self, app: &App, output: OutputChunk<'_>) -> String {
         match output.document {
-            Some(document) if !output.is_whole => document.to_owned(),
+            Some(document) if !output.is_whole => {
+                // The provider's last chunk ends the stream, also after words of the service.
+                self.has_own_chunks = false;
+                document.to_owned()
+            }
             _ => {
                 self.has_own_chunks = true;
                 let model = if output.model.is_empty() { app.model_calls.models.model() } else { output.model };

@@ -26,6 +26,7 @@ use crate::{
         body::RawValue,
         cast_moment::{CastMoment, cast_moment},
         classic_response::Classic,
+        content_negotiation::language_tag,
         cursor_page::{CursorList, CursorPage, span},
         interpretation_sse::Interpretation,
         params::{
@@ -286,6 +287,7 @@ pub async fn interpret(context: RequestContext, params: InterpretSessionParams) 
         user: context.user()?,
         session_id: params.id.0,
         locale: context.locale(),
+        tag: language_tag(&context.headers),
         again: params.again.is_some_and(|Flag(again)| again),
         once: context.once(StatusCode::OK, named)?,
     };

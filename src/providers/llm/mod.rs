@@ -115,6 +115,16 @@ pub struct ModelRequest {
     pub time_left: Option<Duration>,
     /// The cast hexagram, for the built-in interpreter. Other drivers ignore it.
     pub reading: Option<builtin::Reading>,
+    /// Words of the service that come before the model's, or instead of them.
+    pub service_answer: Option<ServiceAnswer>,
+}
+
+/// An answer that the service gives itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAnswer {
+    pub text: String,
+    /// True if no model is called.
+    pub is_whole: bool,
 }
 
 /// A message of a conversation.

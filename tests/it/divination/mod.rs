@@ -1,5 +1,6 @@
 //! Castings, histories, interpretations, chats and the model calls behind them.
 
+mod help;
 mod hexagrams;
 mod hostile_models;
 mod live_interpretations;

@@ -295,7 +295,7 @@ fn a_panicking_call_is_closed() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use yarrow::{
         domain::divination::interpretation::{self, CastingQuestion},
-        types::{Locale, UserId},
+        types::{LanguageTag, Locale, UserId},
     };
 
     let unreachable_url = FakeProvider::unreachable_url();
@@ -313,6 +313,7 @@ fn a_panicking_call_is_closed() {
         cast_time: None,
         method: None,
         locale,
+        tag: LanguageTag::default(),
     };
     let prepared = interpretation::prepare(&app.model_calls, UserId(1), question).unwrap();
     let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));

@@ -271,7 +271,8 @@ impl Server {
 
     /// Returns the codes sent to this number, from the console driver's output.
     pub fn sent_codes(&self, phone_number: &str) -> Vec<String> {
-        let to = format!("SMS to +86{phone_number}: ");
+        let code = if phone_number.starts_with('+') { "" } else { "+86" };
+        let to = format!("SMS to {code}{phone_number}: ");
         let lines = self.lines();
         let texts = lines.iter().filter(|line| line.contains(&to)).map(|line| line.split("code is ").nth(1).unwrap());
         texts.map(|text| text.chars().take_while(char::is_ascii_digit).collect()).collect()

@@ -109,6 +109,7 @@ mod tests {
                     method: None,
                     chart: None,
                     body_and_use: None,
+                    missing_person: None,
                 };
                 let text = interpret(&reading);
                 assert!(text.contains(primary.chinese_full_name()));

@@ -7,13 +7,23 @@ use serde_json::json;
 
 use super::{question::CastingQuestion, reading::classic};
 use crate::{
-    domain::divination::{chart::Chart, hexagram::Facts, prompts::Prompts},
+    domain::divination::{
+        chart::Chart,
+        help::{self, HelpAnswer},
+        hexagram::Facts,
+        prompts::Prompts,
+    },
     providers::llm::{MessageRole, ModelMessage},
     types::JsonText,
 };
 
 /// Returns the instructions as system message, and question, casting and computed facts as one JSON user message.
-pub(super) fn messages(prompts: &Prompts, question: &CastingQuestion, facts: &Facts) -> Vec<ModelMessage> {
+pub(super) fn messages(
+    prompts: &Prompts,
+    question: &CastingQuestion,
+    facts: &Facts,
+    help: Option<&HelpAnswer>,
+) -> Vec<ModelMessage> {
     let data = json!({
         "questionType": question.question_type,
         "question": (!question.question.is_empty()).then_some(&question.question),
@@ -23,8 +33,9 @@ pub(super) fn messages(prompts: &Prompts, question: &CastingQuestion, facts: &Fa
         "chart": chart(question, facts),
         "structure": facts.described(question.locale),
     });
+    let instructions = help::with_rule(prompts.interpretation(question.locale), help, question.locale);
     vec![
-        ModelMessage { role: MessageRole::System, content: prompts.interpretation(question.locale) },
+        ModelMessage { role: MessageRole::System, content: instructions },
         ModelMessage { role: MessageRole::User, content: data.to_string() },
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     domain::divination::{chart::CastTime, hexagram::Cast},
-    types::{JsonText, Locale},
+    types::{JsonText, LanguageTag, Locale},
 };
 
 /// A question and the client's data about the casting.
@@ -19,4 +19,6 @@ pub struct CastingQuestion {
     /// The method's name in the API, if known.
     pub method: Option<&'static str>,
     pub locale: Locale,
+    /// The region and script that the client prefers.
+    pub tag: LanguageTag,
 }

@@ -22,6 +22,7 @@ pub(super) fn reading(question: &CastingQuestion, facts: &Facts, asker: Option<A
         method: question.method,
         chart: charted_cast(facts).map(|cast| Chart::new(&cast, question.cast_time.as_ref()).described()),
         body_and_use: body_and_use(question, facts),
+        missing_person: None,
     }
 }
 

@@ -9,8 +9,12 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        divination::model_calls::{CallStatus, Outcome, running_calls::NewCall},
+        divination::{
+            help,
+            model_calls::{CallStatus, Outcome, running_calls::NewCall},
+        },
         identity::users,
+        moderation::risk::classify_question,
     },
     error::{Code, Result},
     store::{Read, Row, RowResult, Write, sliding_window::PURGE_BATCH},
@@ -28,6 +32,9 @@ macro_rules! columns {
 
 /// At most one in this many kept records may have more than 4,000 characters of data.
 const LARGE_SHARE: u32 = 10;
+
+/// The first version of the instructions under which no oracle answers a question that needs help.
+const FIRST_VERSION_WITH_HELP: u32 = 4;
 
 /// A record of an interpretation.
 #[derive(Clone, Debug)]
@@ -58,6 +65,24 @@ pub struct CallRecord {
     /// `stop`, or `length` if the token limit cut the result.
     pub finish_reason: Option<String>,
     pub rating: Option<Rating>,
+}
+
+impl CallRecord {
+    /// Returns true if the record was made under the rules for questions that need help.
+    pub fn follows_help_rules(&self) -> bool {
+        let version = self.prompt_version.split('+').next().and_then(|version| version.parse::<u32>().ok());
+        version.is_some_and(|version| version >= FIRST_VERSION_WITH_HELP)
+    }
+
+    /// Puts help in place of a reading that an earlier version gave to a question on which none may be given.
+    fn with_help(self) -> Self {
+        if self.result.is_none() || self.follows_help_rules() {
+            return self;
+        }
+        let risk = classify_question(&self.question, self.question_type.as_deref());
+        let help = risk.map(|risk| help::general_answer(risk, &self.question));
+        Self { result: help.or(self.result), ..self }
+    }
 }
 
 /// A record as written before the call.
@@ -319,7 +344,7 @@ pub fn interrupt_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
 }
 
 fn record_of(row: &Row<'_>) -> RowResult<CallRecord> {
-    Ok(CallRecord {
+    let record = CallRecord {
         trace_id: row.get(0)?,
         user: UserId(row.get(1)?),
         question_type: row.get(2)?,
@@ -346,5 +371,6 @@ fn record_of(row: &Row<'_>) -> RowResult<CallRecord> {
             }
             _ => None,
         },
-    })
+    };
+    Ok(record.with_help())
 }

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     domain::{
         divination::{
+            help::{Asker, HelpAnswer, Occasion},
             hexagram::{self, Cast, Facts},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
@@ -20,10 +21,16 @@ use crate::{
             prompts::PromptKind,
         },
         identity::users::{self, Gender},
-        moderation::{self, ScreenedField, reviews},
+        moderation::{
+            self, ScreenedField, reviews,
+            risk::{RiskClass, classify_question, comparison_form},
+        },
     },
     error::Result,
-    providers::llm::{Flow, ModelRequest, builtin::AskerGender},
+    providers::llm::{
+        Flow, ModelRequest,
+        builtin::{AskerGender, Reading},
+    },
     store::Write,
     types::{JsonText, UserId},
 };
@@ -31,8 +38,11 @@ use crate::{
 /// A prepared call. Its record is written; unless the call is run, the record stays in the state "running".
 pub struct PreparedInterpretation {
     pub trace_id: String,
-    /// The casting that was read from the data, if its lines are known.
+    /// The casting that was read from the data, if its lines are known and the question needs no help.
     pub cast: Option<Cast>,
+    /// The provider and model that answer.
+    pub provider: &'static str,
+    pub model: String,
     user: UserId,
     request: Box<ModelRequest>,
 }
@@ -67,14 +77,22 @@ fn begin(
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<PreparedInterpretation> {
     let core = &calls.core;
+    let risk = classify_question(&question.question, question.question_type.as_deref());
+    let caller = (user, question.tag, question.locale);
+    let help = risk.map(|risk| calls.help_for_user(risk, &question.question, caller, Occasion::Interpretation));
+    let help = help.transpose()?;
+    // The service's own answers cost nothing, and nobody in need is refused one.
+    let is_limited = help.as_ref().is_none_or(|help| !help.is_whole);
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
     let asker = core.store.read(|tx| {
-        hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
+        if is_limited {
+            hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
+        }
         Ok(asker_gender(users::profile_in(tx, user)?.gender))
     })?;
     let fields = ScreenedField::of_question(&question.question, question.question_type.as_deref());
-    let mut screening = match moderation::screen(&calls.moderation, user, &fields) {
+    let mut screening = match moderation::screen_question(&calls.moderation, user, risk, &fields) {
         Ok(screening) => screening,
         Err(refusal) => return refusal.record::<PreparedInterpretation>(core).wait(),
     };
@@ -85,11 +103,14 @@ fn begin(
         ..question
     };
     let facts = facts_of(&question);
+    let class = help.as_ref().map(|help| help.class);
     let trace_id = model_calls::new_trace_id()?;
     let request = ModelRequest {
         user_reference: model_calls::user_reference(core, user),
-        ..request(calls, &trace_id, &question, &facts, asker)
+        ..request(calls, &trace_id, &question, &facts, asker, help)
     };
+    let (provider, model) = calls.responder(&request);
+    let model = model.to_owned();
     let config = Arc::clone(&core.config);
     let prompt_version = calls.prompts.version(PromptKind::Interpretation, question.locale);
     let record = NewRecord {
@@ -99,7 +120,9 @@ fn begin(
         retention,
     };
     let begin = core.store.write(move |tx| {
-        hourly_limit::count_in(tx, user, UserCall::Interpretation, allowed)?;
+        if is_limited {
+            hourly_limit::count_in(tx, user, UserCall::Interpretation, allowed)?;
+        }
         running_calls::begin_in(tx, &config, &record.call)?;
         reviews::add_in(tx, &reviewed)?;
         record::begin_in(tx, &record)?;
@@ -107,7 +130,12 @@ fn begin(
         also(tx, &record.call.trace_id)
     });
     begin.wait()?;
-    Ok(PreparedInterpretation { trace_id, cast: facts.cast, user, request: Box::new(request) })
+    if let Some(class) = class {
+        calls.help.count(class);
+    }
+    // Help comes without a chart.
+    let cast = facts.cast.filter(|_| class.is_none());
+    Ok(PreparedInterpretation { trace_id, cast, provider, model, user, request: Box::new(request) })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
@@ -166,7 +194,10 @@ fn finish(
 /// # Errors
 /// Those of the random source.
 pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Result<ModelRequest> {
-    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), None))
+    let asker = Asker { locale: Some(question.locale), ..Asker::default() };
+    let risk = classify_question(&question.question, question.question_type.as_deref());
+    let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, Occasion::Interpretation));
+    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), None, help))
 }
 
 fn facts_of(question: &CastingQuestion) -> Facts {
@@ -180,19 +211,23 @@ fn request(
     question: &CastingQuestion,
     facts: &Facts,
     asker: Option<AskerGender>,
+    help: Option<HelpAnswer>,
 ) -> ModelRequest {
     let settings = &calls.core.config.llm;
+    let is_about_missing_person = help.as_ref().is_some_and(|help| help.class == RiskClass::MissingPerson);
+    let missing_person = is_about_missing_person.then(|| comparison_form(&question.question));
     ModelRequest {
         trace_id: trace_id.to_owned(),
         user_reference: String::new(),
-        messages: prompt::messages(&calls.prompts, question, facts),
+        messages: prompt::messages(&calls.prompts, question, facts, help.as_ref()),
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,
         temperature: settings.temperature,
         max_tokens: Some(settings.max_tokens),
         time_left: None,
-        reading: Some(reading::reading(question, facts, asker)),
+        reading: Some(Reading { missing_person, ..reading::reading(question, facts, asker) }),
+        service_answer: help.map(HelpAnswer::into_service_answer),
     }
 }
 

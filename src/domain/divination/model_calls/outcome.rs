@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     providers::{
         Failure, FailureKind,
-        llm::{Completion, ModelRequest, OutputChunk, TokenUsage, offline},
+        llm::{Completion, ModelRequest, OutputChunk, ServiceAnswer, TokenUsage, offline},
     },
     store::Write,
     types::{MicroAmount, UserId, milliseconds, named_enum},
@@ -118,6 +118,11 @@ struct ModelProgress {
 }
 
 impl StreamProgress {
+    /// Records the first text of the service itself.
+    pub(super) fn begin(&mut self, begun: Instant) {
+        self.first_token.get_or_insert_with(|| begun.elapsed());
+    }
+
     pub(super) fn record(&mut self, chunk: OutputChunk<'_>, begun: Instant) {
         if !chunk.text.is_empty() {
             self.first_token.get_or_insert_with(|| begun.elapsed());
@@ -213,6 +218,19 @@ impl CallResult {
             usage: completion.usage,
             error_class: None,
             is_free: false,
+        }
+    }
+
+    /// Returns the result of a call that only the service answered, and the failure of the model if one was called.
+    pub(super) fn of_service(answer: &ServiceAnswer, failure: Option<&Failure>) -> Self {
+        Self {
+            status: CallStatus::Succeeded,
+            text: Some(answer.text.clone()),
+            finish_reason: Some("stop".to_owned()),
+            model: Some(offline::MODEL.to_owned()),
+            usage: failure.and_then(|failure| failure.usage.as_deref().copied()),
+            error_class: None,
+            is_free: failure.is_none_or(is_free_failure),
         }
     }
 

@@ -17,11 +17,14 @@ use crate::{
     error::{Code, Error, Result},
     providers::{
         Failure, FailureKind,
-        llm::{Completion, Flow, ModelRequest, OutputChunk, models::ModelReply},
+        llm::{Completion, Flow, ModelRequest, OutputChunk, ServiceAnswer, models::ModelReply, offline},
     },
     store::Write,
     types::{UserId, hex, random_hex},
 };
+
+/// Separates the words of the service from the model's.
+const PARAGRAPH: &str = "\n\n";
 
 /// The outcome of a call and, if it failed, the error for the caller.
 pub struct CallReport {
@@ -78,6 +81,20 @@ struct ModelResponse {
     duration: Duration,
 }
 
+impl ModelResponse {
+    /// Returns the response of the service to a request that calls no model.
+    fn of_service(answer: &ServiceAnswer, duration: Duration) -> Self {
+        Self {
+            result: CallResult::of_service(answer, None),
+            failure: None,
+            provider: offline::NAME,
+            model: offline::MODEL.to_owned(),
+            failover: None,
+            duration,
+        }
+    }
+}
+
 fn call_model(
     calls: &ModelCalls,
     caller: ModelCaller,
@@ -86,8 +103,30 @@ fn call_model(
     progress: &mut StreamProgress,
     sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
 ) -> ModelResponse {
+    let beginning = match &request.service_answer {
+        Some(answer) => {
+            progress.begin(begun);
+            let is_wanted = sink(OutputChunk { text: &answer.text, model: offline::MODEL, ..OutputChunk::KEEP_ALIVE });
+            if answer.is_whole {
+                return ModelResponse::of_service(answer, begun.elapsed());
+            }
+            is_wanted
+        }
+        None => sink(OutputChunk::KEEP_ALIVE),
+    };
+    let mut has_continued = request.service_answer.is_none();
+    let sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow = &mut |chunk| {
+        let has_content = !chunk.text.is_empty() || chunk.document.is_some();
+        if has_content && !has_continued {
+            has_continued = true;
+            if sink(OutputChunk { text: PARAGRAPH, model: offline::MODEL, ..OutputChunk::KEEP_ALIVE }) == Flow::Stop {
+                return Flow::Stop;
+            }
+        }
+        sink(chunk)
+    };
     let mut screen = AnswerScreen::new(&calls.moderation, caller, request);
-    let ModelReply { provider, model, failover, result } = match sink(OutputChunk::KEEP_ALIVE) {
+    let ModelReply { provider, model, failover, result } = match beginning {
         Flow::Stop => calls.models.not_called(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_CALLED)),
         Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |chunk| {
             progress.record(chunk, begun);
@@ -101,6 +140,24 @@ fn call_model(
     });
     let result = result.map(|completion| Completion { text: screen.as_released(completion.text), ..completion });
     let (result, failure) = match (result, screen.into_refusal()) {
+        // The words of the service are an answer by themselves.
+        (result, refusal) if let Some(answer) = &request.service_answer => match (result, refusal) {
+            (Ok(completion), None) => {
+                let text = [answer.text.as_str(), completion.text.as_str()].map(str::trim_end);
+                let text = text.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(PARAGRAPH);
+                (CallResult::succeeded(Completion { text, ..completion }), None)
+            }
+            (Err(failure), None) if failure.kind == FailureKind::Cancelled => {
+                (CallResult::failed(&failure), Some(caller_error(failure)))
+            }
+            (result, _) => {
+                let failure = result.err();
+                if let Some(failure) = &failure {
+                    log_failure(failure, caller, &request.trace_id);
+                }
+                (CallResult::of_service(answer, failure.as_ref()), None)
+            }
+        },
         (result, Some(refusal)) => {
             let error = refusal.record::<()>(&calls.core).wait().err().unwrap_or_else(answer_rejected);
             (CallResult::rejected(result), Some(error))

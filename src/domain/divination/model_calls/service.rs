@@ -9,11 +9,19 @@ use super::{
 use crate::{
     core::Core,
     domain::{
-        divination::{budget, prompts::Prompts},
-        moderation::Moderation,
+        divination::{
+            budget,
+            help::{self, Asker, HelpAnswer, HelpTexts, Occasion},
+            prompts::Prompts,
+        },
+        moderation::{
+            Moderation,
+            risk::{Risk, RiskClass},
+        },
     },
-    providers::llm::{ModelRequest, models::Models},
-    types::UserId,
+    error::Result,
+    providers::llm::{ModelRequest, models::Models, offline},
+    types::{LanguageTag, Locale, UserId},
 };
 
 /// Admission, the models with their circuit breakers, and outcomes that are not stored yet.
@@ -25,6 +33,8 @@ pub struct ModelCalls {
     pub models: Models,
     /// The instructions of the models.
     pub prompts: Prompts,
+    /// Answers to questions on which no model may give a verdict.
+    pub help: HelpTexts,
     /// Limits running and queued calls.
     pub queue: AdmissionQueue,
     /// Outcomes that could not be stored yet.
@@ -32,15 +42,15 @@ pub struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models, prompts: Prompts) -> Self {
+    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models, prompts: Prompts, help: HelpTexts) -> Self {
         let settings = &core.config.llm;
         let queue = AdmissionQueue::new(settings.max_concurrent_calls, settings.calls_per_user, settings.queue);
-        Self { core, moderation, models, prompts, queue, retry_queue: OutcomeRetryQueue::default() }
+        Self { core, moderation, models, prompts, help, queue, retry_queue: OutcomeRetryQueue::default() }
     }
 
     /// Returns the call of the primary model that a request begins.
     pub fn new_call(&self, user: UserId, kind: UserCall, request: &ModelRequest) -> NewCall {
-        let (provider, model) = (self.models.name(), self.models.model());
+        let (provider, model) = self.responder(request);
         NewCall {
             trace_id: request.trace_id.clone(),
             copy: self.core.store.copy_name().to_owned(),
@@ -50,6 +60,44 @@ impl ModelCalls {
             model: model.to_owned(),
             amount: budget::max_usage(&self.core.config.llm, provider, model, request),
         }
+    }
+
+    /// Returns the provider and the model that answer a request, unless the fallback is called.
+    pub fn responder(&self, request: &ModelRequest) -> (&'static str, &str) {
+        if request.service_answer.as_ref().is_some_and(|answer| answer.is_whole) {
+            (offline::NAME, offline::MODEL)
+        } else {
+            (self.models.name(), self.models.model())
+        }
+    }
+
+    /// Returns the answer to a question of a user that needs help.
+    pub fn help_for_user(
+        &self,
+        risk: Risk,
+        question: &str,
+        (user, tag, locale): (UserId, LanguageTag, Locale),
+        occasion: Occasion,
+    ) -> Result<HelpAnswer> {
+        Ok(self.help_for(risk, question, &Asker::find(&self.core, user, tag, locale)?, occasion))
+    }
+
+    /// Returns the answer to a question that needs help. The offline interpreter adds to it only in a casting about a
+    /// missing person.
+    pub fn help_for(&self, risk: Risk, question: &str, asker: &Asker, occasion: Occasion) -> HelpAnswer {
+        let answer = self.help.answer(risk, question, asker, occasion);
+        HelpAnswer { is_whole: answer.is_whole || self.is_silent(risk.class, occasion), ..answer }
+    }
+
+    /// Returns true if no model is called for a question of this risk, so that it needs no permit.
+    pub fn is_answered_alone(&self, risk: Option<Risk>, occasion: Occasion) -> bool {
+        risk.is_some_and(|risk| help::is_answered_alone(risk.class, occasion) || self.is_silent(risk.class, occasion))
+    }
+
+    /// Returns true if the model has nothing to add, because it is the offline interpreter.
+    fn is_silent(&self, class: RiskClass, occasion: Occasion) -> bool {
+        let may_add = class == RiskClass::MissingPerson && occasion == Occasion::Interpretation;
+        self.models.name() == offline::NAME && !may_add
     }
 
     /// Tries again to store outcomes that could not be stored. A periodic job calls it.

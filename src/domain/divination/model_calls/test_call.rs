@@ -33,6 +33,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
             method: None,
             chart: None,
             body_and_use: None,
+            missing_person: None,
         }),
         ..ModelRequest::default()
     };

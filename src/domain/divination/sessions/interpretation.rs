@@ -16,13 +16,14 @@ use crate::{
             interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
             model_calls::{ModelCalls, running_calls},
         },
+        moderation::risk::{Risk, classify_question},
         money::points,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
     error::{Code, Result},
     providers::llm::Flow,
     store::{Pending, Read, Write, sliding_window::PURGE_BATCH},
-    types::{JsonText, Locale, UserId},
+    types::{JsonText, LanguageTag, Locale, UserId},
 };
 
 /// Calls without an interpretation that are kept for each session.
@@ -36,6 +37,8 @@ pub struct InterpretationRequest {
     pub user: UserId,
     pub session_id: String,
     pub locale: Locale,
+    /// The region and script that the client prefers.
+    pub tag: LanguageTag,
     /// True for another interpretation, even if there is one.
     pub again: bool,
     /// The stored response names the call by its trace id.
@@ -93,10 +96,12 @@ pub fn find_existing(core: &Core, request: &InterpretationRequest) -> Result<Opt
         let found = interpretation::find_succeeded(core, request.user, &trace_id)?;
         return Ok(found.map(|record| Existing::Replayed(Box::new(record))));
     }
-    if request.again {
+    let risk = risk_of(&session);
+    if request.again && risk.is_none() {
         return Ok(None);
     }
-    Ok(stored(core, &session)?.map(|record| Existing::Stored(Box::new(record))))
+    let stored = stored(core, &session)?.filter(|record| risk.is_none() || record.follows_help_rules());
+    Ok(stored.map(|record| Existing::Stored(Box::new(record))))
 }
 
 /// Returns the answer that exists, or writes the record of a new call and charges its price.
@@ -108,9 +113,9 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
     if let Some(existing) = find_existing(&calls.core, &request)? {
         return Ok(Preparation::Existing(existing));
     }
-    let InterpretationRequest { user, session_id, locale, again, once } = request;
+    let InterpretationRequest { user, session_id, locale, tag, again, once } = request;
     let session = record::find(&calls.core, user, &session_id)?;
-    let terms = Terms::of(&calls.core, again);
+    let terms = if risk_of(&session).is_some() { Terms::HELP } else { Terms::of(&calls.core, again) };
     let begun_session = session_id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| {
         let is_void = |response: &StoredResponse| is_void_in(tx, response);
@@ -119,7 +124,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
             IdempotentOutcome::Replayed(_) => Err(Code::AlreadyRunning.into()),
         }
     };
-    match interpretation::prepare_for_session(calls, user, question_of(session, locale), begin) {
+    match interpretation::prepare_for_session(calls, user, question_of(session, locale, tag), begin) {
         Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id })),
         // Another call may have succeeded while the question of this one was screened.
         Err(refused) if refused.code == Code::AlreadyRunning && !again => {
@@ -197,16 +202,39 @@ struct Terms {
     limit: u32,
     /// The points for each but the first.
     price: u32,
+    /// True if the price of the casting is given back.
+    is_free_casting: bool,
 }
 
 impl Terms {
+    /// The terms of a question that needs help: it costs nothing and is never refused.
+    const HELP: Self = Self { again: true, limit: u32::MAX, price: 0, is_free_casting: true };
+
     fn of(core: &Core, again: bool) -> Self {
         let limit = core.config.llm.interpretations_per_session;
-        Self { again, limit, price: core.config.points.another_interpretation }
+        Self { again, limit, price: core.config.points.another_interpretation, is_free_casting: false }
     }
 }
 
-fn question_of(session: Session, locale: Locale) -> CastingQuestion {
+fn risk_of(session: &Session) -> Option<Risk> {
+    classify_question(&session.question, session.question_type.as_deref())
+}
+
+/// Returns the price of a casting whose question needs help, once. A new casting of this kind costs nothing from the
+/// start; this one was charged by an earlier version, or before its words were known.
+fn refund_casting_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    if session.points_spent == 0 {
+        return Ok(());
+    }
+    match points::refund_cast_in(tx, session.user, session.points_spent, &session.id) {
+        Ok(()) => record::clear_points_in(tx, &session.id),
+        // Help is not refused because of an account that cannot be posted to.
+        Err(error) if matches!(error.code, Code::AccountInconsistent | Code::BalanceTooLarge) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn question_of(session: Session, locale: Locale, tag: LanguageTag) -> CastingQuestion {
     let cast_time = session.cast_time();
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
     CastingQuestion {
@@ -217,6 +245,7 @@ fn question_of(session: Session, locale: Locale) -> CastingQuestion {
         cast_time,
         method: Some(session.method.name()),
         locale,
+        tag,
     }
 }
 
@@ -254,6 +283,9 @@ fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str, term
     failed.sort_unstable_by(|one, other| other.cmp(one));
     for (_, surplus) in failed.iter().skip(MAX_FAILED_CALLS).take(PURGE_BATCH as usize) {
         record::delete_call_in(tx, surplus)?;
+    }
+    if terms.is_free_casting {
+        refund_casting_in(tx, &session)?;
     }
     let price = if made == 0 { 0 } else { terms.price };
     points::charge_interpretation_in(tx, user, price, trace_id)?;

@@ -17,7 +17,7 @@ use crate::{
             chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
-        moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
+        moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews, risk::classify_question},
         money::points,
         operations::{
             deletions::{self, DeletedKind},
@@ -79,8 +79,9 @@ pub fn cast(
         Ok(Some(stored)) => return Pending::ready(Ok(IdempotentOutcome::Replayed(stored))),
         Err(error) => return Pending::ready(Err(error)),
     }
+    let risk = classify_question(&draft.question, draft.question_type.as_deref());
     let fields = ScreenedField::of_question(&draft.question, draft.question_type.as_deref());
-    let mut screening = match moderation::screen(moderation, user, &fields) {
+    let mut screening = match moderation::screen_question(moderation, user, risk, &fields) {
         Ok(screening) => screening,
         Err(refusal) => return refusal.record(core),
     };
@@ -102,7 +103,8 @@ pub fn cast(
         Ok(new) => new,
         Err(error) => return Pending::ready(Err(error)),
     };
-    let price = core.config.points.cast;
+    // A question that needs help is answered with help, which costs nothing.
+    let price = if risk.is_some() { 0 } else { core.config.points.cast };
     let key = once.key().map(ToOwned::to_owned);
     core.store.write(move |tx| {
         once.run_in(tx, |tx| {

@@ -226,6 +226,11 @@ pub(super) fn clear_points_of_call_in(tx: &Write<'_>, trace_id: &str) -> Result<
     tx.execute("update session_calls set points_spent = 0 where trace_id = ?1", [trace_id]).map(drop)
 }
 
+/// Records that the price of a casting was refunded.
+pub(super) fn clear_points_in(tx: &Write<'_>, session_id: &str) -> Result<()> {
+    tx.execute("update sessions set points_spent = 0 where id = ?1", [session_id]).map(drop)
+}
+
 /// Stores the newest interpretation that succeeded.
 pub(super) fn set_interpretation_in(
     tx: &Write<'_>,

@@ -58,7 +58,7 @@ use crate::{
         payment::{OrderState, PayerClient},
     },
     store::Pending,
-    types::{EmailAddress, JsonText, Locale, PhoneNumber, SuspensionScope, UserId, random_hex},
+    types::{EmailAddress, JsonText, LanguageTag, Locale, PhoneNumber, SuspensionScope, UserId, random_hex},
 };
 
 /// Actions of earlier days share a moment of so many minutes, which makes the start several times faster.
@@ -555,6 +555,7 @@ fn question(number: usize) -> CastingQuestion {
         cast_time: None,
         method: None,
         locale: if question.is_ascii() { Locale::English } else { Locale::Chinese },
+        tag: LanguageTag::default(),
     }
 }
 

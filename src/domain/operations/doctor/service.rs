@@ -9,7 +9,10 @@ use super::{Check, Installation, Verdict};
 use crate::{
     config::{Config, EmailProvider, mask_url_secrets},
     domain::{
-        divination::prompts::{PromptTemplate, Prompts},
+        divination::{
+            help::HelpTexts,
+            prompts::{PromptTemplate, Prompts},
+        },
         messaging::{mailer, push},
         moderation::{
             external_moderator::ExternalModerator,
@@ -80,6 +83,16 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
         ),
         Check::holds(
             GROUP,
+            "help numbers",
+            (config.help.checked, "are checked"),
+            (
+                Verdict::Warn,
+                "nobody has checked the telephone numbers in the help texts: check those of your users' regions and set \
+                 help.checked",
+            ),
+        ),
+        Check::holds(
+            GROUP,
             "metrics",
             (config.metrics.listen.is_none_or(|address| address.ip().is_loopback()), "not reachable from outside"),
             (Verdict::Warn, "metrics.listen is not a loopback address: make sure that a firewall protects it"),
@@ -91,7 +104,7 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
 }
 
 /// Reports which templates are the operator's.
-fn templates(config: &Config) -> [Check; 2] {
+fn templates(config: &Config) -> [Check; 3] {
     let files = |names: Vec<String>| if names.is_empty() { "built in".to_owned() } else { names.join(", ") };
     let shown = |path: &Path| path.display().to_string();
     let prompts = Prompts::load(config).map(|prompts| {
@@ -99,7 +112,8 @@ fn templates(config: &Config) -> [Check; 2] {
         files(prompts.all().filter_map(own).collect())
     });
     let letters = mailer::letters(config).map(|letters| files(letters.files().map(shown).collect()));
-    [("prompts", prompts), ("messages", letters)].map(|(name, found)| match found {
+    let help = HelpTexts::load(config).map(|help| files(help.files().map(shown).collect()));
+    [("prompts", prompts), ("messages", letters), ("help texts", help)].map(|(name, found)| match found {
         Ok(detail) => Check::new("configuration", name, Verdict::Pass, detail),
         Err(faults) => Check::new("configuration", name, Verdict::Fail, faults.join("; ")),
     })

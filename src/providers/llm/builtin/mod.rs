@@ -8,6 +8,7 @@ mod assessment;
 mod auspice;
 mod chinese;
 mod english;
+mod missing_person;
 mod topic;
 mod vocabulary;
 
@@ -36,6 +37,8 @@ pub struct Reading {
     pub chart: Option<ChartFacts>,
     /// Body and use, for castings by time or numbers.
     pub body_and_use: Option<BodyAndUseFacts>,
+    /// The question in lower case and simplified characters, if it is about a missing person.
+    pub missing_person: Option<String>,
 }
 
 /// The asker's gender, which decides which line stands for a partner.
@@ -283,6 +286,9 @@ const MAX_QUOTE_LENGTH: usize = 80;
 
 /// Interprets the cast in words. Equal readings always yield equal text.
 pub fn interpret(reading: &Reading) -> String {
+    if let Some(question) = &reading.missing_person {
+        return missing_person::paragraph(reading, question);
+    }
     let paragraphs = match reading.locale {
         Locale::Chinese => chinese::paragraphs(reading),
         Locale::English => english::paragraphs(reading),

@@ -11,6 +11,7 @@ fn empty(locale: Locale, question: &str) -> Reading {
         method: None,
         chart: None,
         body_and_use: None,
+        missing_person: None,
     }
 }
 
@@ -26,12 +27,6 @@ fn asks_for_a_hexagram_if_none_is_found() {
     assert!(english.starts_with("No hexagram could be found"));
     assert!(english.contains("none is made up"));
     assert!(english.contains("not by a language model"));
-}
-
-#[test]
-fn danger_comes_first() {
-    assert!(interpret(&empty(Locale::Chinese, "我不想活了")).starts_with("你的话里似乎藏着很深的痛苦"));
-    assert!(interpret(&empty(Locale::English, "I want to die")).starts_with("Your words sound"));
 }
 
 #[test]

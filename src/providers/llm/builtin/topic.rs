@@ -2,11 +2,10 @@
 //!
 //! Uses the client's question type, and the words of the question if that type is unknown. Each word of the vocabulary
 //! that occurs adds its weight to its topic. Questions about health, money or the law refer the reader to a professional.
-//! Signs of danger come first.
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::vocabulary::{Entry, PERSONS, VOCABULARY};
+use super::vocabulary::{Entry, PERSONS, PersonEntry, VOCABULARY};
 use super::{AskerGender, Reading};
 
 /// The topics with words of their own, in the order in which they win a tie.
@@ -81,6 +80,19 @@ pub(super) enum Person {
 }
 
 impl Person {
+    /// Returns the person whom a question names first in the order of the vocabulary. Pronouns do not count.
+    pub(super) fn named_in(question: &str) -> Option<Self> {
+        let text = normalized(question);
+        let named = |words: &str, separator: char, has: &dyn Fn(&str) -> bool| {
+            words.split(separator).any(|word| !PRONOUNS.contains(&word) && has(word))
+        };
+        let is_named = |entry: &&PersonEntry| {
+            named(entry.chinese, ' ', &|word| text.has_chinese(word))
+                || named(entry.english, '|', &|word| text.has_english(word))
+        };
+        PERSONS.iter().find(is_named).map(|entry| entry.person)
+    }
+
     fn kin(self) -> &'static str {
         match self {
             Self::Man => "官鬼",
@@ -148,9 +160,8 @@ impl Matter {
     }
 }
 
-const DANGER_CHINESE: &str = "自杀 轻生 不想活 想死 活不下去 自残 结束生命";
-const DANGER_ENGLISH: [&str; 8] =
-    ["suicide", "suicidal", "kill myself", "killing myself", "end my life", "want to die", "self-harm", "hurt myself"];
+/// Words of the vocabulary that name somebody by their sex alone.
+const PRONOUNS: [&str; 8] = ["他", "她", "he", "him", "his", "she", "her", "hers"];
 
 /// Returns the topics that need a professional.
 pub(super) fn needing_a_professional(reading: &Reading) -> Vec<Topic> {
@@ -211,13 +222,6 @@ impl Aspect {
         };
         aspects.iter().find(|(_, chinese, english)| has(chinese, english)).map(|(aspect, ..)| *aspect)
     }
-}
-
-/// Returns true if the question suggests that someone is in danger.
-pub(super) fn is_danger(reading: &Reading) -> bool {
-    let question = reading.question.to_lowercase();
-    DANGER_CHINESE.split(' ').any(|word| question.contains(word))
-        || DANGER_ENGLISH.iter().any(|phrase| question.contains(phrase))
 }
 
 /// Returns true if the question leaves a choice between two things, for which one casting is not enough.

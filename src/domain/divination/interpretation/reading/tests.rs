@@ -7,7 +7,7 @@ use crate::{
         hexagram::{self, Hexagram},
     },
     providers::llm::builtin::interpret,
-    types::{TimeZone, Timestamp},
+    types::{LanguageTag, TimeZone, Timestamp},
 };
 
 /// 2026-01-15 23:30 in Shanghai: 乙巳 己丑 庚寅 丙子.
@@ -22,6 +22,7 @@ fn question(text: &str, locale: Locale) -> CastingQuestion {
         cast_time: Some(CastTime { at: AT, zone: "Asia/Shanghai".parse().unwrap(), day_start: DayStart::At23 }),
         method: Some("three_coins"),
         locale,
+        tag: LanguageTag::default(),
     }
 }
 

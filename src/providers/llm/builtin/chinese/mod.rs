@@ -15,9 +15,6 @@ use super::{
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     let mut paragraphs = Vec::new();
-    if topic::is_danger(reading) {
-        paragraphs.push(DANGER.to_owned());
-    }
     match &reading.facts.primary {
         Some(primary) => {
             let matter = Matter::of(reading);
@@ -38,9 +35,6 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     paragraphs.push(foundation(&reading.facts));
     paragraphs
 }
-
-const DANGER: &str = "你的话里似乎藏着很深的痛苦。请先不要独自承受：现在就联系一位你信任的人，\
-     或当地的急救与心理援助电话。下面的文字可以以后再看。";
 
 const WHAT_TO_SEND: &str = "若要解读，请发送以下任意一种：自下而上的六爻数字（6 老阴、7 少阳、8 少阴、9 老阳），\
      例如 {\"lines\": [7, 8, 8, 8, 7, 9]}；或本卦与动爻，例如「本卦：水雷屯，动爻：初九」；\

@@ -15,9 +15,6 @@ use super::{
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     let mut paragraphs = Vec::new();
-    if topic::is_danger(reading) {
-        paragraphs.push(DANGER.to_owned());
-    }
     match &reading.facts.primary {
         Some(primary) => {
             let matter = Matter::of(reading);
@@ -38,10 +35,6 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     paragraphs.push(foundation(&reading.facts));
     paragraphs
 }
-
-const DANGER: &str = "Your words sound as if you were in great pain. Please do not carry this \
-     alone: reach out now to someone you trust, or to your local emergency or crisis line. What \
-     follows can wait.";
 
 const WHAT_TO_SEND: &str = "To receive a reading, send any one of these: the six lines from the \
      bottom up as numbers (6 old yin, 7 young yang, 8 young yin, 9 old yang), such as \

@@ -13,6 +13,7 @@ fn reading(question_type: Option<&str>, question: &str, asker: Option<AskerGende
         method: None,
         chart: None,
         body_and_use: None,
+        missing_person: None,
     }
 }
 
@@ -162,10 +163,7 @@ fn tells_the_aspects_of_a_topic_apart() {
 }
 
 #[test]
-fn detects_danger_and_choices() {
-    assert!(is_danger(&reading(None, "我不想活了", None)));
-    assert!(is_danger(&reading(None, "I want to END MY LIFE", None)));
-    assert!(!is_danger(&reading(None, "生活很好", None)));
+fn detects_choices() {
     assert!(is_choice(&reading(None, "留下还是离开", None)));
     assert!(is_choice(&reading(None, "Should I stay or go?", None)));
     assert!(!is_choice(&reading(None, "还是不行吗", None)));

@@ -1,0 +1,94 @@
+//! Recognises questions on which no oracle may give a verdict: about a life, a crime, or what ruins people.
+//!
+//! The class is decided on the text as sent. It is neither stored nor shown to staff. `assets/risk` has the words.
+
+mod model;
+mod rules;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+use model::Model;
+use rules::{Effect, Rules};
+use text::PlainText;
+
+use crate::types::named_enum;
+
+pub use text::{Script, is_pinyin, script_of};
+
+named_enum! {
+    /// The class of a question that needs help instead of a verdict. If a question has several, the first one counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum RiskClass {
+        /// A life is in danger now.
+        Emergency = "emergency",
+        /// Thoughts of suicide or of hurting oneself.
+        SelfHarm = "self_harm",
+        /// Sexual approaches to a child, or its abuse.
+        Minor = "minor",
+        /// Violence and threats against the asker or others.
+        Violence = "violence",
+        MissingPerson = "missing_person",
+        /// To stop or replace a treatment.
+        StoppingMedicine = "stopping_medicine",
+        /// A crime that the asker wants to commit.
+        Crime = "crime",
+        /// Bets with money that is borrowed or needed.
+        Gambling = "gambling",
+    }
+}
+
+impl RiskClass {
+    /// Returns true if moderation never refuses such a text and records no violation.
+    pub const fn is_exempt_from_moderation(self) -> bool {
+        matches!(self, Self::Emergency | Self::SelfHarm | Self::Minor | Self::Violence | Self::MissingPerson)
+    }
+}
+
+/// The risk of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Risk {
+    pub class: RiskClass,
+    /// True for an emergency that the asker caused to hurt themselves.
+    pub is_self_inflicted: bool,
+}
+
+const RULES: [&str; 2] =
+    [include_str!("../../../../assets/risk/zh.txt"), include_str!("../../../../assets/risk/en.txt")];
+const WEIGHTS: &str = include_str!("../../../../assets/risk/weights.tsv");
+
+/// The rules and the classifier.
+struct Recogniser {
+    rules: Rules,
+    model: Model,
+}
+
+/// Read at first use. A test holds that the files have no faults.
+static RECOGNISER: LazyLock<Recogniser> =
+    LazyLock::new(|| Recogniser { rules: Rules::read(&RULES).0, model: Model::read(WEIGHTS).unwrap_or_default() });
+
+/// Returns the risk of a text; none for an ordinary question.
+pub fn classify(text: &str) -> Option<Risk> {
+    let plain = PlainText::of(text);
+    let effects = RECOGNISER.rules.effects(&plain);
+    let scores = RECOGNISER.model.scores(&plain, &effects);
+    let score = |class: RiskClass| scores[class as usize];
+    let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;
+    let is_self_inflicted =
+        class == RiskClass::Emergency && (effects.contains(&Effect::BegunSelfHarm) || score(RiskClass::SelfHarm) > 0.0);
+    (score(class) > 0.0).then_some(Risk { class, is_self_inflicted })
+}
+
+/// Returns a text in simplified characters and lower case, without disguises.
+pub fn comparison_form(text: &str) -> String {
+    PlainText::of(text).letters.text
+}
+
+/// Returns the risk of a question and its type.
+pub fn classify_question(question: &str, question_type: Option<&str>) -> Option<Risk> {
+    let of_type = question_type.and_then(classify);
+    classify(question).into_iter().chain(of_type).min_by_key(|risk| risk.class)
+}

@@ -1,0 +1,95 @@
+//! A linear classifier over the words of a question, pairs of neighbours and the rules that match.
+//!
+//! `assets/risk/weights.tsv` has the weight of each feature for each class, relative to a harmless question.
+//! `tests/risk/train.py` computes it from labelled sentences. Rules alone miss most indirect sentences, and the classifier
+//! alone misses rare words, so each rule is a feature.
+
+use std::hash::Hasher;
+
+use super::{RiskClass, rules::Effect, text::PlainText};
+use crate::domain::moderation::engine::{FixedMap, KeyHasher};
+
+const CLASSES: usize = RiskClass::ALL.len();
+/// Weights are stored as whole numbers.
+const SCALE: f32 = 100.0;
+/// The feature whose weights are added to every score.
+const BIAS: &str = "=";
+/// Stand for the beginning and the end of a text.
+const BEGIN: &str = "^";
+const END: &str = "$";
+
+type Weights = [i16; CLASSES];
+
+/// The weights of all features.
+#[derive(Default)]
+pub(super) struct Model {
+    bias: Weights,
+    weights: FixedMap<u64, Weights>,
+}
+
+impl Model {
+    /// Reads a table: a feature and its weights in the order of the classes, separated by tabs. Empty weights are 0.
+    pub(super) fn read(table: &str) -> Result<Self, String> {
+        let mut model = Self { bias: Weights::default(), weights: FixedMap::default() };
+        for line in table.lines() {
+            let mut columns = line.split('\t');
+            let feature = columns.next().unwrap_or_default();
+            let mut weights = Weights::default();
+            for (weight, column) in weights.iter_mut().zip(columns.by_ref()) {
+                if !column.is_empty() {
+                    *weight = column.parse().map_err(|_| format!("{line}: is no number"))?;
+                }
+            }
+            if columns.next().is_some() {
+                return Err(format!("{line}: has too many columns"));
+            }
+            if feature == BIAS {
+                model.bias = weights;
+            } else {
+                model.weights.insert(key(feature.split(' ')), weights);
+            }
+        }
+        model.weights.shrink_to_fit();
+        Ok(model)
+    }
+
+    /// Returns the score of each class. A question is harmless if none is above 0.
+    pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
+        let (mut sums, mut count) = ([0.0; CLASSES], 0_u16);
+        each_feature(text, effects, |feature| {
+            if let Some(weights) = self.weights.get(&key(feature.iter().copied())) {
+                count += 1;
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum += f32::from(*weight);
+                }
+            }
+        });
+        let norm = f32::from(count.max(1)).sqrt();
+        std::array::from_fn(|class| (sums[class] / norm + f32::from(self.bias[class])) / SCALE)
+    }
+}
+
+/// Passes each feature of a text, as one or two words.
+pub(super) fn each_feature(text: &PlainText, effects: &[Effect], mut each: impl FnMut(&[&str])) {
+    let mut before = BEGIN;
+    for word in text.words() {
+        each(&[word]);
+        each(&[before, word]);
+        before = word;
+    }
+    each(&[before, END]);
+    for (index, effect) in effects.iter().enumerate() {
+        if !effects[..index].contains(effect) {
+            each(&[effect.feature()]);
+        }
+    }
+}
+
+fn key<'word>(words: impl Iterator<Item = &'word str>) -> u64 {
+    let mut hasher = KeyHasher::default();
+    for word in words {
+        hasher.write(word.as_bytes());
+        hasher.write_u64(u64::MAX);
+    }
+    hasher.finish()
+}
