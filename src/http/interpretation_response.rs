@@ -9,7 +9,7 @@ use crate::{
     app::App,
     domain::{
         divination::{
-            help::Occasion,
+            help::HelpOccasion,
             interpretation::CallRecord,
             model_calls::{self, CallPermit},
         },
@@ -41,7 +41,7 @@ pub async fn acquire_permit(
     app: &App,
     user: UserId,
     risk: Option<Risk>,
-    occasion: Occasion,
+    occasion: HelpOccasion,
 ) -> Result<Option<CallPermit>> {
     if app.model_calls.is_answered_alone(risk, occasion) {
         return Ok(None);
@@ -66,7 +66,7 @@ pub async fn interpret<P>(
 where
     P: FnOnce(&App) -> Result<Prepared> + Send + 'static,
 {
-    let permit = acquire_permit(&context.app, user, risk, Occasion::Interpretation).await?;
+    let permit = acquire_permit(&context.app, user, risk, HelpOccasion::Interpretation).await?;
     if !context.wants_stream() {
         let interpretation = context.blocking(move |app| {
             let _permit = permit;

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     domain::{
         divination::{
-            help::Occasion,
+            help::HelpOccasion,
             interpretation::CallRecord,
             sessions::{
                 self,
@@ -133,7 +133,7 @@ async fn answer(
 
 /// Waits for a permit and runs the call on a blocking thread.
 async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, risk: Option<Risk>) {
-    let permit = match acquire_permit(&app, request.user, risk, Occasion::Interpretation).await {
+    let permit = match acquire_permit(&app, request.user, risk, HelpOccasion::Interpretation).await {
         Ok(permit) => permit,
         Err(error) => return writer.end(Err(error)),
     };

@@ -13,7 +13,7 @@ use crate::{
     domain::{
         Each,
         divination::{
-            help::{self, HelpAnswer, Occasion},
+            help::{self, HelpAnswer, HelpOccasion},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, UserCall},
@@ -150,7 +150,7 @@ pub fn risk_of(messages: &[ModelMessage]) -> Option<(Risk, &ModelMessage)> {
 fn find_help(calls: &ModelCalls, user: UserId, conversation: &Conversation) -> Result<Option<(Risk, HelpAnswer)>> {
     let Some((risk, message)) = risk_of(&conversation.messages) else { return Ok(None) };
     let caller = (user, conversation.tag, conversation.locale);
-    Ok(Some((risk, calls.help_for_user(risk, &message.content, caller, Occasion::Chat)?)))
+    Ok(Some((risk, calls.help_for_user(risk, &message.content, caller, HelpOccasion::Chat)?)))
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.

@@ -96,7 +96,7 @@ pub struct Asker {
 
 /// The place where a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum HelpOccasion {
     Interpretation,
     Chat,
 }
@@ -148,7 +148,7 @@ impl HelpTexts {
     }
 
     /// Returns the answer to a question of this risk.
-    pub fn answer(&self, risk: Risk, question: &str, asker: &Asker, occasion: Occasion) -> HelpAnswer {
+    pub fn answer(&self, risk: Risk, question: &str, asker: &Asker, occasion: HelpOccasion) -> HelpAnswer {
         let language = asker.language_of(question);
         let numbers = self.numbers(asker);
         let text = |class: RiskClass| {
@@ -220,7 +220,7 @@ impl Asker {
 /// Returns the answer to a question in the built-in words for no known region.
 pub fn general_answer(risk: Risk, question: &str) -> String {
     static BUILT_IN: LazyLock<Option<HelpTexts>> = LazyLock::new(|| HelpTexts::read(None).ok());
-    let answer = |texts: &HelpTexts| texts.answer(risk, question, &Asker::default(), Occasion::Interpretation).text;
+    let answer = |texts: &HelpTexts| texts.answer(risk, question, &Asker::default(), HelpOccasion::Interpretation).text;
     BUILT_IN.as_ref().map(answer).unwrap_or_default()
 }
 
@@ -264,9 +264,9 @@ pub fn with_rule(instructions: String, help: Option<&HelpAnswer>, locale: Locale
 }
 
 /// Returns true if the service answers alone. Otherwise a model goes on after its words.
-pub const fn is_answered_alone(class: RiskClass, occasion: Occasion) -> bool {
+pub const fn is_answered_alone(class: RiskClass, occasion: HelpOccasion) -> bool {
     match occasion {
-        Occasion::Interpretation => !matches!(class, RiskClass::Gambling | RiskClass::MissingPerson),
-        Occasion::Chat => matches!(class, RiskClass::Emergency | RiskClass::Crime | RiskClass::Minor),
+        HelpOccasion::Interpretation => !matches!(class, RiskClass::Gambling | RiskClass::MissingPerson),
+        HelpOccasion::Chat => matches!(class, RiskClass::Emergency | RiskClass::Crime | RiskClass::Minor),
     }
 }

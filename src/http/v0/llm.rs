@@ -17,7 +17,7 @@ use crate::{
     domain::{
         divination::{
             chat::{self, ChatAnswer, Conversation, PreparedChat},
-            help::Occasion,
+            help::HelpOccasion,
             model_calls::CallPermit,
         },
         identity::preferences,
@@ -201,7 +201,7 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let (locale, tag) = (context.locale(), language_tag(&context.headers));
     let permit =
-        acquire_permit(&context.app, user, chat::risk_of(&asked.messages.0).map(|(risk, _)| risk), Occasion::Chat)
+        acquire_permit(&context.app, user, chat::risk_of(&asked.messages.0).map(|(risk, _)| risk), HelpOccasion::Chat)
             .await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {

@@ -242,8 +242,8 @@ fn texts_can_be_overridden_and_the_class_is_only_counted() {
 
     fs::write(templates.path().join("self_harm.fr.txt"), "x").unwrap();
     let variable = [("YARROW_HELP_TEMPLATE_DIR", templates.path().to_str().unwrap())];
-    let fault = server.command_with(&variable, &["config", "check"]).expect(2);
-    assert!(fault.stderr().contains("help.template_dir: self_harm.fr.txt"), "{}", fault.stderr());
+    let fault = server.command_with(&variable, &["ai", "usage"]).expect(3).problem().to_string();
+    assert!(fault.contains("help.template_dir: self_harm.fr.txt: is not the name of a template"), "{fault}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::{
         divination::{
-            help::{Asker, HelpAnswer, Occasion},
+            help::{Asker, HelpAnswer, HelpOccasion},
             hexagram::{self, Cast, Facts},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
@@ -79,7 +79,7 @@ fn begin(
     let core = &calls.core;
     let risk = classify_question(&question.question, question.question_type.as_deref());
     let caller = (user, question.tag, question.locale);
-    let help = risk.map(|risk| calls.help_for_user(risk, &question.question, caller, Occasion::Interpretation));
+    let help = risk.map(|risk| calls.help_for_user(risk, &question.question, caller, HelpOccasion::Interpretation));
     let help = help.transpose()?;
     // The service's own answers cost nothing, and nobody in need is refused one.
     let is_limited = help.as_ref().is_none_or(|help| !help.is_whole);
@@ -196,7 +196,7 @@ fn finish(
 pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Result<ModelRequest> {
     let asker = Asker { locale: Some(question.locale), ..Asker::default() };
     let risk = classify_question(&question.question, question.question_type.as_deref());
-    let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, Occasion::Interpretation));
+    let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
     Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), None, help))
 }
 

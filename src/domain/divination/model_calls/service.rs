@@ -11,7 +11,7 @@ use crate::{
     domain::{
         divination::{
             budget,
-            help::{self, Asker, HelpAnswer, HelpTexts, Occasion},
+            help::{self, Asker, HelpAnswer, HelpOccasion, HelpTexts},
             prompts::Prompts,
         },
         moderation::{
@@ -77,26 +77,26 @@ impl ModelCalls {
         risk: Risk,
         question: &str,
         (user, tag, locale): (UserId, LanguageTag, Locale),
-        occasion: Occasion,
+        occasion: HelpOccasion,
     ) -> Result<HelpAnswer> {
         Ok(self.help_for(risk, question, &Asker::find(&self.core, user, tag, locale)?, occasion))
     }
 
     /// Returns the answer to a question that needs help. The offline interpreter adds to it only in a casting about a
     /// missing person.
-    pub fn help_for(&self, risk: Risk, question: &str, asker: &Asker, occasion: Occasion) -> HelpAnswer {
+    pub fn help_for(&self, risk: Risk, question: &str, asker: &Asker, occasion: HelpOccasion) -> HelpAnswer {
         let answer = self.help.answer(risk, question, asker, occasion);
         HelpAnswer { is_whole: answer.is_whole || self.is_silent(risk.class, occasion), ..answer }
     }
 
     /// Returns true if no model is called for a question of this risk, so that it needs no permit.
-    pub fn is_answered_alone(&self, risk: Option<Risk>, occasion: Occasion) -> bool {
+    pub fn is_answered_alone(&self, risk: Option<Risk>, occasion: HelpOccasion) -> bool {
         risk.is_some_and(|risk| help::is_answered_alone(risk.class, occasion) || self.is_silent(risk.class, occasion))
     }
 
     /// Returns true if the model has nothing to add, because it is the offline interpreter.
-    fn is_silent(&self, class: RiskClass, occasion: Occasion) -> bool {
-        let may_add = class == RiskClass::MissingPerson && occasion == Occasion::Interpretation;
+    fn is_silent(&self, class: RiskClass, occasion: HelpOccasion) -> bool {
+        let may_add = class == RiskClass::MissingPerson && occasion == HelpOccasion::Interpretation;
         self.models.name() == offline::NAME && !may_add
     }
 

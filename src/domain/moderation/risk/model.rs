@@ -24,13 +24,15 @@ type Weights = [i16; CLASSES];
 #[derive(Default)]
 pub(super) struct Model {
     bias: Weights,
-    weights: FixedMap<u64, Weights>,
+    weights: Vec<Weights>,
+    /// The places of the weights by feature.
+    places: FixedMap<u64, u32>,
 }
 
 impl Model {
     /// Reads a table: a feature and its weights in the order of the classes, separated by tabs. Empty weights are 0.
     pub(super) fn read(table: &str) -> Result<Self, String> {
-        let mut model = Self { bias: Weights::default(), weights: FixedMap::default() };
+        let mut model = Self::default();
         for line in table.lines() {
             let mut columns = line.split('\t');
             let feature = columns.next().unwrap_or_default();
@@ -46,25 +48,29 @@ impl Model {
             if feature == BIAS {
                 model.bias = weights;
             } else {
-                model.weights.insert(key(feature.split(' ')), weights);
+                let place = u32::try_from(model.weights.len()).map_err(|error| error.to_string())?;
+                model.places.insert(key(feature.split(' ')), place);
+                model.weights.push(weights);
             }
         }
-        model.weights.shrink_to_fit();
+        model.places.shrink_to_fit();
         Ok(model)
     }
 
-    /// Returns the score of each class. A question is harmless if none is above 0.
+    /// Returns the score of each class. A question is harmless if none is above 0. Each feature counts once, so that a
+    /// long text of few words is no stranger than a short one.
     pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
-        let (mut sums, mut count) = ([0.0; CLASSES], 0_u16);
-        each_feature(text, effects, |feature| {
-            if let Some(weights) = self.weights.get(&key(feature.iter().copied())) {
-                count += 1;
-                for (sum, weight) in sums.iter_mut().zip(weights) {
-                    *sum += f32::from(*weight);
-                }
+        let mut found: Vec<u32> = Vec::new();
+        each_feature(text, effects, |feature| found.extend(self.places.get(&key(feature.iter().copied()))));
+        found.sort_unstable();
+        found.dedup();
+        let mut sums = [0.0; CLASSES];
+        for weights in found.iter().filter_map(|place| self.weights.get(*place as usize)) {
+            for (sum, weight) in sums.iter_mut().zip(weights) {
+                *sum += f32::from(*weight);
             }
-        });
-        let norm = f32::from(count.max(1)).sqrt();
+        }
+        let norm = f32::from(u16::try_from(found.len().max(1)).unwrap_or(u16::MAX)).sqrt();
         std::array::from_fn(|class| (sums[class] / norm + f32::from(self.bias[class])) / SCALE)
     }
 }
@@ -78,10 +84,8 @@ pub(super) fn each_feature(text: &PlainText, effects: &[Effect], mut each: impl 
         before = word;
     }
     each(&[before, END]);
-    for (index, effect) in effects.iter().enumerate() {
-        if !effects[..index].contains(effect) {
-            each(&[effect.feature()]);
-        }
+    for effect in effects {
+        each(&[effect.feature()]);
     }
 }
 
