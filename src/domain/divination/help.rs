@@ -270,3 +270,98 @@ pub const fn is_answered_alone(class: RiskClass, occasion: HelpOccasion) -> bool
         HelpOccasion::Chat => matches!(class, RiskClass::Emergency | RiskClass::Crime | RiskClass::Minor),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts() -> HelpTexts {
+        HelpTexts::read(None).unwrap()
+    }
+
+    fn asker(region: &str) -> Asker {
+        Asker { region: Some(region.to_owned()), ..Asker::default() }
+    }
+
+    fn answer(class: RiskClass, question: &str, asker: &Asker) -> String {
+        let risk = Risk { class, is_self_inflicted: false };
+        texts().answer(risk, question, asker, HelpOccasion::Interpretation).text
+    }
+
+    #[test]
+    fn each_class_has_its_texts_in_three_languages() {
+        for (class, specs) in RiskClass::ALL.into_iter().zip(SPECS.chunks(LANGUAGES)) {
+            for (spec, language) in specs.iter().zip(["zh-hans", "zh-hant", "en"]) {
+                assert_eq!(spec.name, format!("{}.{language}.txt", class.name()));
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_has_a_verdict_a_time_or_an_open_variable() {
+        for class in RiskClass::ALL {
+            for region in ["CN", "HK", "TW", "US", "GB", "DE", "AU", "JP"] {
+                for question in ["我们", "我們", "us"] {
+                    let text = answer(class, question, &asker(region));
+                    for word in ["{", "应期", "應期", "吉", "凶", "用神", "爻", "hexagram is", "verdict"] {
+                        assert!(!text.contains(word), "{}: {word}: {text}", class.name());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_gravest_questions_are_answered_alone() {
+        for (class, in_reading, in_chat) in [
+            (RiskClass::Emergency, true, true),
+            (RiskClass::SelfHarm, true, false),
+            (RiskClass::Minor, true, true),
+            (RiskClass::Violence, true, false),
+            (RiskClass::MissingPerson, false, false),
+            (RiskClass::StoppingMedicine, true, false),
+            (RiskClass::Crime, true, true),
+            (RiskClass::Gambling, false, false),
+        ] {
+            let alone = [HelpOccasion::Interpretation, HelpOccasion::Chat].map(|at| is_answered_alone(class, at));
+            assert_eq!(alone, [in_reading, in_chat], "{}", class.name());
+        }
+    }
+
+    #[test]
+    fn an_act_that_has_begun_gets_the_emergency_number_first() {
+        let risk = Risk { class: RiskClass::Emergency, is_self_inflicted: true };
+        let answer = texts().answer(risk, "我吞了一瓶安眠药", &asker("CN"), HelpOccasion::Chat);
+        let (first, rest) = answer.text.split_once('\n').unwrap();
+        assert!(first.contains("120") && rest.contains("12356"), "{}", answer.text);
+    }
+
+    #[test]
+    fn region_decides_the_numbers_and_the_question_the_script() {
+        let zone = |zone: &str| Asker { time_zone: Some(zone.to_owned()), ..Asker::default() };
+        for (asker, number) in [
+            (asker("CA"), "988"),
+            (asker("TW"), "1925"),
+            (asker("JP"), "findahelpline.com"),
+            (zone("America/New_York"), "988"),
+            (zone("Australia/Perth"), "13 11 14"),
+            (zone("America/Mexico_City"), "findahelpline.com"),
+            (Asker { time_zone: Some("Europe/London".to_owned()), ..asker("FR") }, "116 123, where it exists"),
+        ] {
+            let text = answer(RiskClass::SelfHarm, "I want to die", &asker);
+            assert!(text.contains(number), "{number}: {text}");
+        }
+        let traditional = Asker { prefers_traditional: true, ..Asker::default() };
+        for (question, asker, beginning) in [
+            ("我想輕生", &Asker::default(), "謝謝你願意"),
+            ("我们不想活了", &traditional, "谢谢你愿意"),
+            ("不想活了", &traditional, "謝謝你願意"),
+            ("不想活了", &Asker::default(), "谢谢你愿意"),
+            ("wo xiang zisha", &Asker::default(), "谢谢你愿意"),
+            ("kms", &Asker::default(), "Thank you"),
+        ] {
+            let text = answer(RiskClass::SelfHarm, question, asker);
+            assert!(text.starts_with(beginning), "{question}: {text}");
+        }
+    }
+}
