@@ -58,6 +58,8 @@ pub struct Risk {
 
 const RULES: [&str; 2] =
     [include_str!("../../../../assets/risk/zh.txt"), include_str!("../../../../assets/risk/en.txt")];
+/// Added to the score of a class of which a rule is certain.
+const CERTAIN: f32 = 2.0;
 const WEIGHTS: &str = include_str!("../../../../assets/risk/weights.tsv");
 
 /// The rules and the classifier.
@@ -74,7 +76,11 @@ static RECOGNISER: LazyLock<Recogniser> =
 pub fn classify(text: &str) -> Option<Risk> {
     let plain = PlainText::of(text);
     let effects = RECOGNISER.rules.effects(&plain);
-    let scores = RECOGNISER.model.scores(&plain, &effects);
+    let mut scores = RECOGNISER.model.scores(&plain, &effects);
+    for class in effects.iter().filter_map(|effect| effect.certain_class()) {
+        let score = &mut scores[class as usize];
+        *score = score.max(0.0) + CERTAIN;
+    }
     let score = |class: RiskClass| scores[class as usize];
     let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;
     let is_self_inflicted =

@@ -49,7 +49,8 @@ impl Model {
                 model.bias = weights;
             } else {
                 let place = u32::try_from(model.weights.len()).map_err(|error| error.to_string())?;
-                model.places.insert(key(feature.split(' ')), place);
+                let words = feature.split(' ').map(word_key);
+                model.places.insert(words.reduce(pair_key).unwrap_or_default(), place);
                 model.weights.push(weights);
             }
         }
@@ -61,7 +62,18 @@ impl Model {
     /// long text of few words is no stranger than a short one.
     pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
         let mut found: Vec<u32> = Vec::new();
-        each_feature(text, effects, |feature| found.extend(self.places.get(&key(feature.iter().copied()))));
+        let mut look_up = |key: u64| found.extend(self.places.get(&key));
+        let mut before = word_key(BEGIN);
+        for word in text.words() {
+            let word = word_key(word);
+            look_up(word);
+            look_up(pair_key(before, word));
+            before = word;
+        }
+        look_up(pair_key(before, word_key(END)));
+        for effect in effects {
+            look_up(word_key(&effect.feature()));
+        }
         found.sort_unstable();
         found.dedup();
         let mut sums = [0.0; CLASSES];
@@ -75,25 +87,24 @@ impl Model {
     }
 }
 
-/// Passes each feature of a text, as one or two words.
-pub(super) fn each_feature(text: &PlainText, effects: &[Effect], mut each: impl FnMut(&[&str])) {
-    let mut before = BEGIN;
-    for word in text.words() {
-        each(&[word]);
-        each(&[before, word]);
-        before = word;
-    }
-    each(&[before, END]);
-    for effect in effects {
-        each(&[effect.feature()]);
-    }
+/// Returns the features of a text as the table has them, for its training.
+#[cfg(test)]
+pub(super) fn features(text: &PlainText, effects: &[Effect]) -> Vec<String> {
+    let words: Vec<&str> = std::iter::once(BEGIN).chain(text.words()).chain([END]).collect();
+    let pairs = words.windows(2).map(|pair| pair.join(" "));
+    let single = words.iter().skip(1).take(words.len() - 2).map(|word| (*word).to_owned());
+    single.chain(pairs).chain(effects.iter().map(|effect| effect.feature())).collect()
 }
 
-fn key<'word>(words: impl Iterator<Item = &'word str>) -> u64 {
+fn word_key(word: &str) -> u64 {
     let mut hasher = KeyHasher::default();
-    for word in words {
-        hasher.write(word.as_bytes());
-        hasher.write_u64(u64::MAX);
-    }
+    hasher.write(word.as_bytes());
+    hasher.finish()
+}
+
+fn pair_key(first: u64, second: u64) -> u64 {
+    let mut hasher = KeyHasher::default();
+    hasher.write_u64(first);
+    hasher.write_u64(second);
     hasher.finish()
 }

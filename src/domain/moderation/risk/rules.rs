@@ -2,9 +2,9 @@
 //!
 //! The files in `assets/risk` have the words. `NAME: a|b` names alternatives, `[class]` begins the rules of a class. A
 //! rule is a line of items that must follow each other: alternatives separated by `|`, of which a name in capitals stands
-//! for all of its own. `_` is a space, `*` at the end of a Latin word any ending. Between two items there may be a few
-//! units, with `..` between them many, and with `&` the next item may stand anywhere. `!a|b` forbids words. Rules of
-//! `[innocent]` make their part of the text invisible to all others.
+//! for all of its own. `*` at the end of a Latin word is any ending. After `~` the next item follows within a few
+//! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids words.
+//! Rules of `[innocent]` make their part of the text invisible to all others; those of `[class?]` are hints.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -18,6 +18,8 @@ use super::{
 /// The most units between two items.
 const NEAR: u32 = 4;
 const FAR: u32 = 14;
+/// The most units of a word.
+const LONGEST_WORD: u32 = 16;
 
 /// Ends a line in the loop over its words.
 const END: &str = "";
@@ -37,25 +39,31 @@ enum Place {
 pub(super) enum Effect {
     /// Its part of the text is harmless.
     Innocent,
-    Class(RiskClass),
-    /// An act of self-harm that has begun.
+    /// The text is of this class.
+    Certain(RiskClass),
+    /// The text may be of this class, which the classifier decides.
+    Hint(RiskClass),
+    /// An act of self-harm that has begun, which is an emergency.
     BegunSelfHarm,
 }
 
 impl Effect {
-    /// Returns the name of the feature that tells that a rule matches.
-    pub(super) fn feature(self) -> &'static str {
+    /// Returns the class of which the text certainly is.
+    pub(super) fn certain_class(self) -> Option<RiskClass> {
         match self {
-            Self::Innocent => "[innocent]",
-            Self::BegunSelfHarm => "[begun_self_harm]",
-            Self::Class(RiskClass::Emergency) => "[emergency]",
-            Self::Class(RiskClass::SelfHarm) => "[self_harm]",
-            Self::Class(RiskClass::Minor) => "[minor]",
-            Self::Class(RiskClass::Violence) => "[violence]",
-            Self::Class(RiskClass::MissingPerson) => "[missing_person]",
-            Self::Class(RiskClass::StoppingMedicine) => "[stopping_medicine]",
-            Self::Class(RiskClass::Crime) => "[crime]",
-            Self::Class(RiskClass::Gambling) => "[gambling]",
+            Self::Certain(class) => Some(class),
+            Self::BegunSelfHarm => Some(RiskClass::Emergency),
+            Self::Innocent | Self::Hint(_) => None,
+        }
+    }
+
+    /// Returns the name of the feature that tells that a rule matches.
+    pub(super) fn feature(self) -> String {
+        match self {
+            Self::Innocent => "[innocent]".to_owned(),
+            Self::BegunSelfHarm => "[begun_self_harm]".to_owned(),
+            Self::Certain(class) => format!("[{}]", class.name()),
+            Self::Hint(class) => format!("[{}?]", class.name()),
         }
     }
 }
@@ -65,32 +73,48 @@ type Set = u16;
 
 struct Rule {
     effect: Effect,
-    first: Set,
-    /// The next items, with the most units before each.
-    next: Vec<(u32, Set)>,
+    items: Vec<Item>,
+    /// The place of the item with the rarest words, around which the others are looked for.
+    key: usize,
     anywhere: Vec<Set>,
     forbidden: Vec<Set>,
 }
 
-/// An occurrence of one of a set's words.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
+/// An item, and the most units before it.
+#[derive(Clone, Copy)]
+struct Item {
+    distance: u32,
     set: Set,
+}
+
+/// A word of the lists.
+#[derive(Default)]
+struct Word {
+    /// The sets that contain it, in order.
+    sets: Vec<Set>,
+    /// The rules of which it is a key word.
+    rules: Vec<usize>,
+}
+
+/// An occurrence of a word.
+#[derive(Clone, Copy)]
+struct Hit {
+    word: usize,
     start: u32,
     end: u32,
 }
 
-/// An automaton with the sets of each of its words.
-struct Words {
+/// An automaton with the words of each of its patterns.
+struct Finder {
     automaton: Option<AhoCorasick>,
-    sets: Vec<Vec<Set>>,
+    words: Vec<Vec<usize>>,
 }
 
 /// The rules of all classes and languages.
 pub(super) struct Rules {
-    letters: Words,
-    pinyin: Words,
-    /// Those of innocence first.
+    letters: Finder,
+    pinyin: Finder,
+    words: Vec<Word>,
     all: Vec<Rule>,
 }
 
@@ -102,78 +126,124 @@ impl Rules {
             reader.named.clear();
             reader.read_file(file);
         }
-        let pinyin = reader.words.iter().filter_map(|(word, sets)| Some((pinyin_form(word)?, sets.clone())));
-        let pinyin: Vec<_> = pinyin.collect();
-        let letters = reader.words.into_iter().map(|(word, sets)| (word_form(&word), sets)).collect();
-        // Rules of innocence come first.
-        reader.rules.sort_by_key(|rule| rule.effect != Effect::Innocent);
-        (Self { letters: Words::new(letters), pinyin: Words::new(pinyin), all: reader.rules }, reader.faults)
+        let (texts, mut words): (Vec<_>, Vec<_>) = reader.words.into_iter().unzip();
+        // Words of many sets, such as pronouns, and words of one letter are the commonest.
+        let mut commonness = vec![0; usize::from(reader.count) + 1];
+        for (text, word) in texts.iter().zip(&mut words) {
+            word.sets.sort_unstable();
+            word.sets.dedup();
+            let is_short = text.chars().count() == 1;
+            for set in &word.sets {
+                commonness[usize::from(*set)] += word.sets.len() * if is_short { 20 } else { 1 };
+            }
+        }
+        let mut by_key = vec![Vec::new(); commonness.len()];
+        for (index, rule) in reader.rules.iter_mut().enumerate() {
+            let rarest = (0..rule.items.len()).min_by_key(|item| commonness[usize::from(rule.items[*item].set)]);
+            rule.key = rarest.unwrap_or_default();
+            by_key[usize::from(rule.items[rule.key].set)].push(index);
+        }
+        for word in &mut words {
+            word.rules = word.sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied()).collect();
+        }
+        let letters = Finder::new(texts.iter().map(|text| Some(word_form(text))));
+        let pinyin = Finder::new(texts.iter().map(|text| pinyin_form(text)));
+        (Self { letters, pinyin, words, all: reader.rules }, reader.faults)
     }
 
     /// Returns the effects of the rules that match.
     pub(super) fn effects(&self, text: &PlainText) -> Vec<Effect> {
-        let mut hits = Vec::new();
-        self.letters.find(&text.letters, |hit| hits.push(hit));
-        self.pinyin.find(&text.pinyin, |hit| hits.extend(text.has_pinyin(&(hit.start..hit.end)).then_some(hit)));
-        hits.sort_unstable();
-        hits.dedup();
-        let innocent = self.all.partition_point(|rule| rule.effect == Effect::Innocent);
-        let (innocent, rules) = self.all.split_at(innocent);
-        let harmless: Vec<Range<u32>> = innocent.iter().flat_map(|rule| rule.spans(&hits)).collect();
+        let mut hits = self.hits(text);
         let mut effects = Vec::new();
+        let harmless: Vec<Range<u32>> =
+            self.spans(&hits, |rule| rule.effect == Effect::Innocent).map(|(_, span)| span).collect();
         if !harmless.is_empty() {
             effects.push(Effect::Innocent);
             let overlaps = |hit: &Hit| harmless.iter().any(|span| hit.start < span.end && span.start < hit.end);
             hits.retain(|hit| !overlaps(hit));
         }
-        effects.extend(rules.iter().filter(|rule| rule.spans(&hits).next().is_some()).map(|rule| rule.effect));
+        for hit in &hits {
+            for index in &self.words[hit.word].rules {
+                let rule = &self.all[*index];
+                if !effects.contains(&rule.effect) && self.span(rule, *hit, &hits).is_some() {
+                    effects.push(rule.effect);
+                }
+            }
+        }
         effects
     }
-}
 
-impl Rule {
-    /// Returns the parts of the text, in units, from the first to the last item.
-    fn spans(&self, hits: &[Hit]) -> impl Iterator<Item = Range<u32>> {
-        let first = of_set(hits, self.first);
-        let is_open = !first.is_empty()
-            && self.anywhere.iter().all(|set| !of_set(hits, *set).is_empty())
-            && self.forbidden.iter().all(|set| of_set(hits, *set).is_empty());
-        let first = if is_open { first } else { &[] };
-        first.iter().filter_map(|hit| end_of(hits, hit.end, &self.next).map(|end| hit.start..end))
+    /// Returns the occurrences of words, by place.
+    fn hits(&self, text: &PlainText) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        self.letters.find(&text.letters, |hit| hits.push(hit));
+        self.pinyin.find(&text.pinyin, |hit| hits.extend(text.has_pinyin(&(hit.start..hit.end)).then_some(hit)));
+        hits.sort_unstable_by_key(|hit| hit.start);
+        hits
+    }
+
+    /// Returns the parts of the text that some rules match, from their first to their last item.
+    fn spans<'all>(
+        &'all self,
+        hits: &'all [Hit],
+        is_wanted: impl Fn(&Rule) -> bool + Copy + 'all,
+    ) -> impl Iterator<Item = (&'all Rule, Range<u32>)> {
+        let rules = move |hit: &'all Hit| self.words[hit.word].rules.iter().map(move |index| (hit, &self.all[*index]));
+        let wanted = hits.iter().flat_map(rules).filter(move |(_, rule)| is_wanted(rule));
+        wanted.filter_map(|(hit, rule)| Some((rule, self.span(rule, *hit, hits)?)))
+    }
+
+    /// Returns the part of the text that a rule matches around an occurrence of its key item.
+    fn span(&self, rule: &Rule, key: Hit, hits: &[Hit]) -> Option<Range<u32>> {
+        let has = |set: &Set| hits.iter().any(|hit| self.is_in(*hit, *set));
+        let (before, after) = (&rule.items[..rule.key], &rule.items[rule.key + 1..]);
+        let start = self.start(key.start, rule.items[rule.key].distance, before, hits)?;
+        let end = self.end(key.end, after, hits)?;
+        (rule.anywhere.iter().all(has) && !rule.forbidden.iter().any(has)).then_some(start..end)
+    }
+
+    /// Returns the start of the first of the items before a place.
+    fn start(&self, place: u32, distance: u32, items: &[Item], hits: &[Hit]) -> Option<u32> {
+        let Some((item, items)) = items.split_last() else { return Some(place) };
+        let until = hits.partition_point(|hit| hit.start < place);
+        let near = hits[..until].iter().rev().take_while(|hit| hit.start + distance + LONGEST_WORD >= place);
+        near.filter(|hit| hit.end <= place && hit.end + distance >= place && self.is_in(**hit, item.set))
+            .find_map(|hit| self.start(hit.start, item.distance, items, hits))
+    }
+
+    /// Returns the end of the last of the items after a place.
+    fn end(&self, place: u32, items: &[Item], hits: &[Hit]) -> Option<u32> {
+        let Some((item, items)) = items.split_first() else { return Some(place) };
+        let from = hits.partition_point(|hit| hit.start < place);
+        let near = hits[from..].iter().take_while(|hit| hit.start <= place + item.distance);
+        near.filter(|hit| self.is_in(**hit, item.set)).find_map(|hit| self.end(hit.end, items, hits))
+    }
+
+    fn is_in(&self, hit: Hit, set: Set) -> bool {
+        self.words[hit.word].sets.binary_search(&set).is_ok()
     }
 }
 
-/// Returns the end of the last item after a place, if all follow.
-fn end_of(hits: &[Hit], place: u32, next: &[(u32, Set)]) -> Option<u32> {
-    let Some(((distance, set), rest)) = next.split_first() else { return Some(place) };
-    let found = of_set(hits, *set);
-    let from = found.partition_point(|hit| hit.start < place);
-    found[from..].iter().take_while(|hit| hit.start <= place + distance).find_map(|hit| end_of(hits, hit.end, rest))
-}
-
-fn of_set(hits: &[Hit], set: Set) -> &[Hit] {
-    let from = hits.partition_point(|hit| hit.set < set);
-    let length = hits[from..].partition_point(|hit| hit.set == set);
-    &hits[from..from + length]
-}
-
-impl Words {
-    fn new(words: Vec<(String, Vec<Set>)>) -> Self {
-        let mut by_form: HashMap<String, Vec<Set>> = HashMap::new();
-        for (form, sets) in words {
-            by_form.entry(form).or_default().extend(sets);
+impl Finder {
+    /// Builds a finder of the forms of all words; those without a form are not found.
+    fn new(forms: impl Iterator<Item = Option<String>>) -> Self {
+        let mut by_form: HashMap<String, Vec<usize>> = HashMap::new();
+        for (word, form) in forms.enumerate() {
+            if let Some(form) = form {
+                by_form.entry(form).or_default().push(word);
+            }
         }
-        let (forms, sets): (Vec<_>, Vec<_>) = by_form.into_iter().unzip();
+        let (forms, words): (Vec<_>, Vec<_>) = by_form.into_iter().unzip();
         let builder = |kind| AhoCorasick::builder().match_kind(MatchKind::Standard).kind(Some(kind)).build(&forms);
-        Self { automaton: builder(AhoCorasickKind::ContiguousNFA).ok(), sets }
+        Self { automaton: builder(AhoCorasickKind::ContiguousNFA).ok(), words }
     }
 
     fn find(&self, form: &Form, mut each: impl FnMut(Hit)) {
         let Some(automaton) = self.automaton.as_ref().filter(|_| !form.text.is_empty()) else { return };
         for found in automaton.find_overlapping_iter(&form.text) {
             let units = form.units(found.range());
-            for set in &self.sets[found.pattern().as_usize()] {
-                each(Hit { set: *set, start: units.start, end: units.end });
+            for word in &self.words[found.pattern().as_usize()] {
+                each(Hit { word: *word, start: units.start, end: units.end });
             }
         }
     }
@@ -185,7 +255,7 @@ struct Reader {
     /// Sets by their alternatives.
     sets: HashMap<String, Set>,
     count: Set,
-    words: HashMap<String, Vec<Set>>,
+    words: HashMap<String, Word>,
     rules: Vec<Rule>,
     faults: Vec<String>,
 }
@@ -220,7 +290,7 @@ impl Reader {
     }
 
     fn rule(&mut self, effect: Effect, line: &str) -> Result<(), &'static str> {
-        let mut rule = Rule { effect, first: 0, next: Vec::new(), anywhere: Vec::new(), forbidden: Vec::new() };
+        let mut rule = Rule { effect, items: Vec::new(), key: 0, anywhere: Vec::new(), forbidden: Vec::new() };
         let mut place = Place::First;
         let mut item = String::new();
         for word in line.split_whitespace().chain([END]) {
@@ -239,8 +309,8 @@ impl Reader {
             };
             let set = self.set(&std::mem::take(&mut item))?;
             match place {
-                Place::First => rule.first = set,
-                Place::After(distance) => rule.next.push((distance, set)),
+                Place::First => rule.items.push(Item { distance: 0, set }),
+                Place::After(distance) => rule.items.push(Item { distance, set }),
                 Place::Anywhere => rule.anywhere.push(set),
                 Place::Nowhere => rule.forbidden.push(set),
             }
@@ -275,15 +345,15 @@ impl Reader {
         for word in words.split('|').map(str::trim) {
             if is_name(word) {
                 let other = *self.named.get(word).ok_or("has an unknown name")?;
-                for sets in self.words.values_mut().filter(|sets| sets.contains(&other)) {
-                    sets.push(set);
+                for word in self.words.values_mut().filter(|word| word.sets.contains(&other)) {
+                    word.sets.push(set);
                 }
                 continue;
             }
             if word_form(word).is_empty() {
                 return Err("has an empty word");
             }
-            self.words.entry(word.to_owned()).or_default().push(set);
+            self.words.entry(word.to_owned()).or_default().sets.push(set);
         }
         Ok(())
     }
@@ -297,6 +367,9 @@ fn effect_of(name: &str) -> Option<Effect> {
     match name {
         "innocent" => Some(Effect::Innocent),
         "begun_self_harm" => Some(Effect::BegunSelfHarm),
-        _ => RiskClass::from_name(name).map(Effect::Class),
+        _ => match name.strip_suffix('?') {
+            Some(class) => RiskClass::from_name(class).map(Effect::Hint),
+            None => RiskClass::from_name(name).map(Effect::Certain),
+        },
     }
 }

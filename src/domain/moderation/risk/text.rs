@@ -27,9 +27,13 @@ pub(super) struct Form {
 }
 
 impl Form {
+    fn with_capacity(bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), units: Vec::with_capacity(bytes) }
+    }
+
     fn push(&mut self, text: &str, unit: usize) {
         self.text.push_str(text);
-        self.units.resize(self.text.len(), u32::try_from(unit).unwrap_or(u32::MAX));
+        self.units.extend(std::iter::repeat_n(u32::try_from(unit).unwrap_or(u32::MAX), text.len()));
     }
 
     /// Adds a word with a space on each side.
@@ -115,7 +119,11 @@ impl PlainText {
         let readable = syllables.iter().filter(|syllables| !syllables.is_empty()).count();
         let has_han = tokens.iter().any(|token| matches!(token, Token::Han(_)));
         let reads_pinyin = readable > 0 && (has_han || readable * 100 >= words * PINYIN_SHARE);
-        let mut plain = Self::default();
+        let mut plain = Self {
+            letters: Form::with_capacity(text.len() + tokens.len()),
+            words: Vec::with_capacity(tokens.len()),
+            ..Self::default()
+        };
         let mut unit = 0;
         for (token, syllables) in tokens.iter().zip(&syllables) {
             let count = plain.push(token, if reads_pinyin { syllables } else { &[] }, unit, reads_pinyin);
