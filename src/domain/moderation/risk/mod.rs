@@ -77,7 +77,8 @@ pub fn classify(text: &str) -> Option<Risk> {
     let plain = PlainText::of(text);
     let effects = RECOGNISER.rules.effects(&plain);
     let mut scores = RECOGNISER.model.scores(&plain, &effects);
-    for class in effects.iter().filter_map(|effect| effect.certain_class()) {
+    let is_certain = !effects.contains(&Effect::Context);
+    for class in effects.iter().filter(|_| is_certain).filter_map(|effect| effect.certain_class()) {
         let score = &mut scores[class as usize];
         *score = score.max(0.0) + CERTAIN;
     }
@@ -90,7 +91,7 @@ pub fn classify(text: &str) -> Option<Risk> {
 
 /// Returns a text in simplified characters and lower case, without disguises.
 pub fn comparison_form(text: &str) -> String {
-    PlainText::of(text).letters.text
+    PlainText::of(text).spaced()
 }
 
 /// Returns the risk of a question and its type.

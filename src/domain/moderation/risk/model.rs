@@ -4,10 +4,12 @@
 //! `tests/risk/train.py` computes it from labelled sentences. Rules alone miss most indirect sentences, and the classifier
 //! alone misses rare words, so each rule is a feature.
 
-use std::hash::Hasher;
-
-use super::{RiskClass, rules::Effect, text::PlainText};
-use crate::domain::moderation::engine::{FixedMap, KeyHasher};
+use super::{
+    RiskClass,
+    rules::Effect,
+    text::{PlainText, key, pair_key},
+};
+use crate::domain::moderation::engine::FixedMap;
 
 const CLASSES: usize = RiskClass::ALL.len();
 /// Weights are stored as whole numbers.
@@ -49,7 +51,7 @@ impl Model {
                 model.bias = weights;
             } else {
                 let place = u32::try_from(model.weights.len()).map_err(|error| error.to_string())?;
-                let words = feature.split(' ').map(word_key);
+                let words = feature.split(' ').map(key);
                 model.places.insert(words.reduce(pair_key).unwrap_or_default(), place);
                 model.weights.push(weights);
             }
@@ -63,16 +65,15 @@ impl Model {
     pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
         let mut found: Vec<u32> = Vec::new();
         let mut look_up = |key: u64| found.extend(self.places.get(&key));
-        let mut before = word_key(BEGIN);
-        for word in text.words() {
-            let word = word_key(word);
-            look_up(word);
-            look_up(pair_key(before, word));
-            before = word;
+        let mut before = key(BEGIN);
+        for unit in &text.units {
+            look_up(*unit);
+            look_up(pair_key(before, *unit));
+            before = *unit;
         }
-        look_up(pair_key(before, word_key(END)));
+        look_up(pair_key(before, key(END)));
         for effect in effects {
-            look_up(word_key(&effect.feature()));
+            look_up(key(&effect.feature()));
         }
         found.sort_unstable();
         found.dedup();
@@ -90,21 +91,8 @@ impl Model {
 /// Returns the features of a text as the table has them, for its training.
 #[cfg(test)]
 pub(super) fn features(text: &PlainText, effects: &[Effect]) -> Vec<String> {
-    let words: Vec<&str> = std::iter::once(BEGIN).chain(text.words()).chain([END]).collect();
+    let units = text.unit_texts();
+    let words: Vec<&str> = std::iter::once(BEGIN).chain(units.iter().map(String::as_str)).chain([END]).collect();
     let pairs = words.windows(2).map(|pair| pair.join(" "));
-    let single = words.iter().skip(1).take(words.len() - 2).map(|word| (*word).to_owned());
-    single.chain(pairs).chain(effects.iter().map(|effect| effect.feature())).collect()
-}
-
-fn word_key(word: &str) -> u64 {
-    let mut hasher = KeyHasher::default();
-    hasher.write(word.as_bytes());
-    hasher.finish()
-}
-
-fn pair_key(first: u64, second: u64) -> u64 {
-    let mut hasher = KeyHasher::default();
-    hasher.write_u64(first);
-    hasher.write_u64(second);
-    hasher.finish()
+    units.iter().cloned().chain(pairs).chain(effects.iter().map(|effect| effect.feature())).collect()
 }

@@ -4,22 +4,24 @@
 //! rule is a line of items that must follow each other: alternatives separated by `|`, of which a name in capitals stands
 //! for all of its own. `*` at the end of a Latin word is any ending. After `~` the next item follows within a few
 //! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids words.
-//! Rules of `[innocent]` make their part of the text invisible to all others; those of `[class?]` are hints.
+//! Rules of `[innocent]` make their part of the text invisible to all others; those of `[class?]` are hints, and in a `[context]`
+//! such as a dream all are.
 
 use std::{collections::HashMap, ops::Range};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
 use super::{
     RiskClass,
-    text::{Form, PlainText, pinyin_form, word_form},
+    text::{PlainText, key, pair_key, pinyin_of},
 };
+use crate::domain::moderation::engine::FixedMap;
 
 /// The most units between two items.
-const NEAR: u32 = 4;
-const FAR: u32 = 14;
+const NEAR: usize = 4;
+const FAR: usize = 14;
+/// Letters of a stem by which it is found.
+const STEM: usize = 3;
 /// The most units of a word.
-const LONGEST_WORD: u32 = 16;
+const LONGEST_WORD: usize = 16;
 
 /// Ends a line in the loop over its words.
 const END: &str = "";
@@ -29,7 +31,7 @@ const END: &str = "";
 enum Place {
     First,
     /// At most so many units after the item before it.
-    After(u32),
+    After(usize),
     Anywhere,
     Nowhere,
 }
@@ -39,6 +41,8 @@ enum Place {
 pub(super) enum Effect {
     /// Its part of the text is harmless.
     Innocent,
+    /// The text may be about a dream, a story or an exam, so that no rule is certain.
+    Context,
     /// The text is of this class.
     Certain(RiskClass),
     /// The text may be of this class, which the classifier decides.
@@ -53,7 +57,7 @@ impl Effect {
         match self {
             Self::Certain(class) => Some(class),
             Self::BegunSelfHarm => Some(RiskClass::Emergency),
-            Self::Innocent | Self::Hint(_) => None,
+            Self::Innocent | Self::Context | Self::Hint(_) => None,
         }
     }
 
@@ -61,6 +65,7 @@ impl Effect {
     pub(super) fn feature(self) -> String {
         match self {
             Self::Innocent => "[innocent]".to_owned(),
+            Self::Context => "[context]".to_owned(),
             Self::BegunSelfHarm => "[begun_self_harm]".to_owned(),
             Self::Certain(class) => format!("[{}]", class.name()),
             Self::Hint(class) => format!("[{}?]", class.name()),
@@ -83,7 +88,7 @@ struct Rule {
 /// An item, and the most units before it.
 #[derive(Clone, Copy)]
 struct Item {
-    distance: u32,
+    distance: usize,
     set: Set,
 }
 
@@ -100,14 +105,31 @@ struct Word {
 #[derive(Clone, Copy)]
 struct Hit {
     word: usize,
-    start: u32,
-    end: u32,
+    start: usize,
+    end: usize,
 }
 
-/// An automaton with the words of each of its patterns.
+/// The words of the lists by their beginning.
+#[derive(Default)]
 struct Finder {
-    automaton: Option<AhoCorasick>,
-    words: Vec<Vec<usize>>,
+    single: FixedMap<u64, Vec<usize>>,
+    /// Words of two or more parts, by the first two.
+    longer: FixedMap<u64, Vec<Longer>>,
+    /// Words that end in a stem, by the first letters of the stem.
+    stems: FixedMap<u64, Vec<Stem>>,
+}
+
+/// The parts of a word after the first two.
+struct Longer {
+    rest: Vec<u64>,
+    word: usize,
+}
+
+/// A stem with the parts before it.
+struct Stem {
+    before: Vec<u64>,
+    beginning: String,
+    word: usize,
 }
 
 /// The rules of all classes and languages.
@@ -146,8 +168,11 @@ impl Rules {
         for word in &mut words {
             word.rules = word.sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied()).collect();
         }
-        let letters = Finder::new(texts.iter().map(|text| Some(word_form(text))));
-        let pinyin = Finder::new(texts.iter().map(|text| pinyin_form(text)));
+        let (mut letters, mut pinyin) = (Finder::default(), Finder::default());
+        for (index, text) in texts.iter().enumerate() {
+            letters.add_text(text, index);
+            pinyin.add(&pinyin_of(text).unwrap_or_default(), index);
+        }
         (Self { letters, pinyin, words, all: reader.rules }, reader.faults)
     }
 
@@ -155,7 +180,7 @@ impl Rules {
     pub(super) fn effects(&self, text: &PlainText) -> Vec<Effect> {
         let mut hits = self.hits(text);
         let mut effects = Vec::new();
-        let harmless: Vec<Range<u32>> =
+        let harmless: Vec<Range<usize>> =
             self.spans(&hits, |rule| rule.effect == Effect::Innocent).map(|(_, span)| span).collect();
         if !harmless.is_empty() {
             effects.push(Effect::Innocent);
@@ -176,8 +201,14 @@ impl Rules {
     /// Returns the occurrences of words, by place.
     fn hits(&self, text: &PlainText) -> Vec<Hit> {
         let mut hits = Vec::new();
-        self.letters.find(&text.letters, |hit| hits.push(hit));
-        self.pinyin.find(&text.pinyin, |hit| hits.extend(text.has_pinyin(&(hit.start..hit.end)).then_some(hit)));
+        let keys: Vec<u64> = text.words.iter().map(|word| word.key).collect();
+        let units = |words: Range<usize>| text.words[words.start].units.start..text.words[words.end - 1].units.end;
+        self.letters.find(&keys, |words, word| hits.push(Hit::new(units(words), word)));
+        self.letters.find_stems(text, &keys, |words, word| hits.push(Hit::new(units(words), word)));
+        self.pinyin.find(&text.pinyin, |found, word| {
+            let hit = Hit::new(found, word);
+            hits.extend(text.has_pinyin(&(hit.start..hit.end)).then_some(hit));
+        });
         hits.sort_unstable_by_key(|hit| hit.start);
         hits
     }
@@ -187,14 +218,14 @@ impl Rules {
         &'all self,
         hits: &'all [Hit],
         is_wanted: impl Fn(&Rule) -> bool + Copy + 'all,
-    ) -> impl Iterator<Item = (&'all Rule, Range<u32>)> {
+    ) -> impl Iterator<Item = (&'all Rule, Range<usize>)> {
         let rules = move |hit: &'all Hit| self.words[hit.word].rules.iter().map(move |index| (hit, &self.all[*index]));
         let wanted = hits.iter().flat_map(rules).filter(move |(_, rule)| is_wanted(rule));
         wanted.filter_map(|(hit, rule)| Some((rule, self.span(rule, *hit, hits)?)))
     }
 
     /// Returns the part of the text that a rule matches around an occurrence of its key item.
-    fn span(&self, rule: &Rule, key: Hit, hits: &[Hit]) -> Option<Range<u32>> {
+    fn span(&self, rule: &Rule, key: Hit, hits: &[Hit]) -> Option<Range<usize>> {
         let has = |set: &Set| hits.iter().any(|hit| self.is_in(*hit, *set));
         let (before, after) = (&rule.items[..rule.key], &rule.items[rule.key + 1..]);
         let start = self.start(key.start, rule.items[rule.key].distance, before, hits)?;
@@ -203,7 +234,7 @@ impl Rules {
     }
 
     /// Returns the start of the first of the items before a place.
-    fn start(&self, place: u32, distance: u32, items: &[Item], hits: &[Hit]) -> Option<u32> {
+    fn start(&self, place: usize, distance: usize, items: &[Item], hits: &[Hit]) -> Option<usize> {
         let Some((item, items)) = items.split_last() else { return Some(place) };
         let until = hits.partition_point(|hit| hit.start < place);
         let near = hits[..until].iter().rev().take_while(|hit| hit.start + distance + LONGEST_WORD >= place);
@@ -212,7 +243,7 @@ impl Rules {
     }
 
     /// Returns the end of the last of the items after a place.
-    fn end(&self, place: u32, items: &[Item], hits: &[Hit]) -> Option<u32> {
+    fn end(&self, place: usize, items: &[Item], hits: &[Hit]) -> Option<usize> {
         let Some((item, items)) = items.split_first() else { return Some(place) };
         let from = hits.partition_point(|hit| hit.start < place);
         let near = hits[from..].iter().take_while(|hit| hit.start <= place + item.distance);
@@ -224,29 +255,69 @@ impl Rules {
     }
 }
 
+impl Hit {
+    fn new(units: Range<usize>, word: usize) -> Self {
+        Self { word, start: units.start, end: units.end }
+    }
+}
+
 impl Finder {
-    /// Builds a finder of the forms of all words; those without a form are not found.
-    fn new(forms: impl Iterator<Item = Option<String>>) -> Self {
-        let mut by_form: HashMap<String, Vec<usize>> = HashMap::new();
-        for (word, form) in forms.enumerate() {
-            if let Some(form) = form {
-                by_form.entry(form).or_default().push(word);
+    fn add_text(&mut self, text: &str, word: usize) {
+        let (text, is_stem) = text.strip_suffix('*').map_or((text, false), |stem| (stem, true));
+        let plain = PlainText::of(text);
+        let mut keys: Vec<u64> = plain.words.iter().map(|word| word.key).collect();
+        match plain.words.last().filter(|_| is_stem) {
+            Some(last) => {
+                let stem = plain.text_of(last).to_owned();
+                keys.pop();
+                self.stems.entry(stem_key(&stem)).or_default().push(Stem { before: keys, beginning: stem, word });
             }
+            None => self.add(&keys, word),
         }
-        let (forms, words): (Vec<_>, Vec<_>) = by_form.into_iter().unzip();
-        let builder = |kind| AhoCorasick::builder().match_kind(MatchKind::Standard).kind(Some(kind)).build(&forms);
-        Self { automaton: builder(AhoCorasickKind::ContiguousNFA).ok(), words }
     }
 
-    fn find(&self, form: &Form, mut each: impl FnMut(Hit)) {
-        let Some(automaton) = self.automaton.as_ref().filter(|_| !form.text.is_empty()) else { return };
-        for found in automaton.find_overlapping_iter(&form.text) {
-            let units = form.units(found.range());
-            for word in &self.words[found.pattern().as_usize()] {
-                each(Hit { word: *word, start: units.start, end: units.end });
+    fn add(&mut self, keys: &[u64], word: usize) {
+        match keys {
+            [] => {}
+            [single] => self.single.entry(*single).or_default().push(word),
+            [first, second, rest @ ..] => {
+                let longer = Longer { rest: rest.to_vec(), word };
+                self.longer.entry(pair_key(*first, *second)).or_default().push(longer);
             }
         }
     }
+
+    fn find(&self, keys: &[u64], mut each: impl FnMut(Range<usize>, usize)) {
+        for (place, key) in keys.iter().enumerate() {
+            for word in self.single.get(key).into_iter().flatten() {
+                each(place..place + 1, *word);
+            }
+            let Some(second) = keys.get(place + 1) else { continue };
+            for Longer { rest, word } in self.longer.get(&pair_key(*key, *second)).into_iter().flatten() {
+                if keys[place + 2..].starts_with(rest) {
+                    each(place..place + 2 + rest.len(), *word);
+                }
+            }
+        }
+    }
+
+    fn find_stems(&self, text: &PlainText, keys: &[u64], mut each: impl FnMut(Range<usize>, usize)) {
+        for (place, word) in text.words.iter().enumerate() {
+            let letters = text.text_of(word);
+            if letters.len() < STEM || !letters.is_ascii() {
+                continue;
+            }
+            for Stem { before, beginning, word } in self.stems.get(&stem_key(letters)).into_iter().flatten() {
+                if letters.starts_with(beginning) && keys[..place].ends_with(before) {
+                    each(place - before.len()..place + 1, *word);
+                }
+            }
+        }
+    }
+}
+
+fn stem_key(word: &str) -> u64 {
+    key(word.get(..STEM).unwrap_or(word))
 }
 
 #[derive(Default)]
@@ -350,7 +421,7 @@ impl Reader {
                 }
                 continue;
             }
-            if word_form(word).is_empty() {
+            if PlainText::of(word).words.is_empty() {
                 return Err("has an empty word");
             }
             self.words.entry(word.to_owned()).or_default().sets.push(set);
@@ -366,6 +437,7 @@ fn is_name(word: &str) -> bool {
 fn effect_of(name: &str) -> Option<Effect> {
     match name {
         "innocent" => Some(Effect::Innocent),
+        "context" => Some(Effect::Context),
         "begun_self_harm" => Some(Effect::BegunSelfHarm),
         _ => match name.strip_suffix('?') {
             Some(class) => RiskClass::from_name(class).map(Effect::Hint),

@@ -4,14 +4,16 @@
 //! Distances in rules are counted in units. Han characters that are typed in pinyin are found by a second form, in which
 //! every Han character is its syllable.
 
-use std::{ops::Range, sync::LazyLock};
+use std::{hash::Hasher, ops::Range, sync::LazyLock};
 
 use ::pinyin::ToPinyin;
 
-use crate::domain::moderation::engine::{Fold, folding};
+use crate::domain::moderation::engine::{Fold, KeyHasher, folding};
 
 /// Stands for a stop in the comparison form.
-const STOP: char = '|';
+const STOP: &str = "|";
+/// Stands for what is no syllable in a text that is read as pinyin.
+const NO_SYLLABLE: &str = "#";
 /// Texts in Latin letters are read as pinyin if at least this share of the words, in percent, can be.
 const PINYIN_SHARE: usize = 75;
 /// Words with more letters are not divided into syllables.
@@ -19,51 +21,26 @@ const MAX_PINYIN: usize = 48;
 /// Single letters in sequence that are read as one word: `k m s`.
 const SPELLED_OUT: usize = 3;
 
-/// A string in which words are found, and the unit of each byte.
-#[derive(Default)]
-pub(super) struct Form {
-    pub(super) text: String,
-    units: Vec<u32>,
+/// A Han character, a word in Latin letters or a stop.
+pub(super) struct Word {
+    /// Its place in the text of the words.
+    place: Range<usize>,
+    pub(super) key: u64,
+    /// Its units.
+    pub(super) units: Range<usize>,
 }
 
-impl Form {
-    fn with_capacity(bytes: usize) -> Self {
-        Self { text: String::with_capacity(bytes), units: Vec::with_capacity(bytes) }
-    }
-
-    fn push(&mut self, text: &str, unit: usize) {
-        self.text.push_str(text);
-        self.units.extend(std::iter::repeat_n(u32::try_from(unit).unwrap_or(u32::MAX), text.len()));
-    }
-
-    /// Adds a word with a space on each side.
-    fn push_word(&mut self, word: &str, unit: usize) {
-        if !self.text.ends_with(' ') {
-            self.push(" ", unit);
-        }
-        self.push(word, unit);
-        self.push(" ", unit);
-    }
-
-    /// Returns the units of a part of the text, without spaces around it.
-    pub(super) fn units(&self, part: Range<usize>) -> Range<u32> {
-        let bytes = &self.text.as_bytes()[part.clone()];
-        let start = part.start + usize::from(bytes.first() == Some(&b' '));
-        let end = part.end - usize::from(bytes.last() == Some(&b' '));
-        self.units[start]..self.units[end - 1] + 1
-    }
-}
-
-/// A question in its comparison forms.
+/// A question in its comparison form.
 #[derive(Default)]
 pub(super) struct PlainText {
-    pub(super) letters: Form,
-    /// The text in pinyin; empty if nothing in it is typed in pinyin.
-    pub(super) pinyin: Form,
-    /// The places of the words in the letters.
-    words: Vec<Range<usize>>,
+    text: String,
+    pub(super) words: Vec<Word>,
+    /// The units; those of a word that is divided into syllables are the syllables.
+    pub(super) units: Vec<u64>,
+    /// The syllables of all units; empty if nothing in the text is typed in pinyin.
+    pub(super) pinyin: Vec<u64>,
     /// True for each unit that was typed in pinyin.
-    typed_in_pinyin: Vec<bool>,
+    is_typed_in_pinyin: Vec<bool>,
 }
 
 /// The script in which a text is written.
@@ -96,7 +73,7 @@ pub fn script_of(text: &str) -> Script {
 
 /// Returns true for a text without Han characters that can be read as pinyin.
 pub fn is_pinyin(text: &str) -> bool {
-    script_of(text) == Script::NoHan && !PlainText::of(text).pinyin.text.is_empty()
+    script_of(text) == Script::NoHan && !PlainText::of(text).pinyin.is_empty()
 }
 
 enum Token {
@@ -108,107 +85,128 @@ enum Token {
 impl PlainText {
     pub(super) fn of(text: &str) -> Self {
         let tokens = tokens(text);
-        let syllables: Vec<Vec<&str>> = tokens
-            .iter()
-            .map(|token| match token {
-                Token::Word(word) => syllables(word),
-                _ => Vec::new(),
-            })
-            .collect();
-        let words = tokens.iter().filter(|token| matches!(token, Token::Word(_))).count();
-        let readable = syllables.iter().filter(|syllables| !syllables.is_empty()).count();
         let has_han = tokens.iter().any(|token| matches!(token, Token::Han(_)));
-        let reads_pinyin = readable > 0 && (has_han || readable * 100 >= words * PINYIN_SHARE);
+        let words = tokens.iter().filter_map(Token::word);
+        let readable = words.clone().filter(|word| !syllables(word).is_empty()).count();
+        let reads_pinyin = readable > 0 && (has_han || readable * 100 >= words.count() * PINYIN_SHARE);
         let mut plain = Self {
-            letters: Form::with_capacity(text.len() + tokens.len()),
+            text: String::with_capacity(text.len()),
             words: Vec::with_capacity(tokens.len()),
+            units: Vec::with_capacity(tokens.len()),
             ..Self::default()
         };
-        let mut unit = 0;
-        for (token, syllables) in tokens.iter().zip(&syllables) {
-            let count = plain.push(token, if reads_pinyin { syllables } else { &[] }, unit, reads_pinyin);
-            unit += count;
+        for token in &tokens {
+            plain.push(token, reads_pinyin);
         }
         plain
     }
 
-    /// Adds a token and returns the number of its units.
-    fn push(&mut self, token: &Token, syllables: &[&str], unit: usize, reads_pinyin: bool) -> usize {
+    fn push(&mut self, token: &Token, reads_pinyin: bool) {
         match token {
             Token::Han(letter) => {
-                self.letters.push(letter.encode_utf8(&mut [0; 4]), unit);
-                self.add_word(letter.len_utf8(), 0);
+                self.push_word(letter.encode_utf8(&mut [0; 4]), &[]);
                 if reads_pinyin {
-                    self.pinyin.push_word(letter.to_pinyin().map_or("#", |reading| reading.plain()), unit);
+                    self.pinyin.push(key(letter.to_pinyin().map_or(NO_SYLLABLE, |reading| reading.plain())));
                 }
             }
-            Token::Word(word) => {
-                self.letters.push_word(word, unit);
-                let mut left = word.len();
-                for syllable in syllables {
-                    self.add_word(syllable.len(), 1 + left - syllable.len());
-                    left -= syllable.len();
-                }
-                if syllables.is_empty() {
-                    self.add_word(word.len(), 1);
-                }
-                for (index, syllable) in syllables.iter().enumerate() {
-                    self.pinyin.push_word(syllable, unit + index);
-                }
-                if reads_pinyin && syllables.is_empty() {
-                    self.pinyin.push_word("#", unit);
-                }
-                let count = syllables.len().max(1);
-                self.typed_in_pinyin.resize(unit, false);
-                self.typed_in_pinyin.resize(unit + count, !syllables.is_empty());
-                return count;
+            Token::Word(word) if reads_pinyin => {
+                let syllables = syllables(word);
+                self.push_word(word, &syllables);
+                self.pinyin.extend(syllables.iter().map(|syllable| key(syllable)));
+                self.is_typed_in_pinyin.resize(self.pinyin.len(), true);
+                self.pinyin.resize(self.units.len(), key(NO_SYLLABLE));
             }
+            Token::Word(word) => self.push_word(word, &[]),
             Token::Stop => {
-                self.letters.push(STOP.encode_utf8(&mut [0; 4]), unit);
-                self.add_word(1, 0);
+                self.push_word(STOP, &[]);
                 if reads_pinyin {
-                    self.pinyin.push_word("#", unit);
+                    self.pinyin.push(key(NO_SYLLABLE));
                 }
             }
         }
-        1
+        self.is_typed_in_pinyin.resize(self.units.len(), false);
     }
 
-    /// Adds the place of a word that ends so many bytes before the end of the letters.
-    fn add_word(&mut self, length: usize, after: usize) {
-        let end = self.letters.text.len() - after;
-        self.words.push(end - length..end);
+    fn push_word(&mut self, word: &str, syllables: &[&str]) {
+        let (place, unit) = (self.text.len(), self.units.len());
+        self.text.push_str(word);
+        let key_of_word = key(word);
+        if syllables.is_empty() {
+            self.units.push(key_of_word);
+        } else {
+            self.units.extend(syllables.iter().map(|syllable| key(syllable)));
+        }
+        self.words.push(Word { place: place..self.text.len(), key: key_of_word, units: unit..self.units.len() });
     }
 
-    /// Returns the words in the order of the text: Han characters, syllables of pinyin, other words and stops.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(|word| &self.letters.text[word.clone()])
+    pub(super) fn text_of(&self, word: &Word) -> &str {
+        &self.text[word.place.clone()]
     }
 
     /// Returns true if a part of these units was typed in pinyin.
-    pub(super) fn has_pinyin(&self, units: &Range<u32>) -> bool {
-        units.clone().any(|unit| self.typed_in_pinyin.get(unit as usize) == Some(&true))
+    pub(super) fn has_pinyin(&self, units: &Range<usize>) -> bool {
+        units.clone().any(|unit| self.is_typed_in_pinyin.get(unit) == Some(&true))
+    }
+
+    /// Returns the texts of the units.
+    #[cfg(test)]
+    pub(super) fn unit_texts(&self) -> Vec<String> {
+        let of_word = |word: &Word| {
+            let text = self.text_of(word);
+            let is_divided = word.units.len() > 1;
+            let parts = if is_divided { syllables(text) } else { vec![text] };
+            parts.into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
+        };
+        self.words.iter().flat_map(of_word).collect()
+    }
+
+    /// Returns the text, with a space on each side of a word in Latin letters.
+    pub(super) fn spaced(&self) -> String {
+        let mut spaced = String::with_capacity(2 * self.text.len());
+        for word in &self.words {
+            let text = self.text_of(word);
+            if text.is_ascii() && text != STOP {
+                spaced.extend([if spaced.ends_with(' ') { "" } else { " " }, text, " "]);
+            } else {
+                spaced.push_str(text);
+            }
+        }
+        spaced
     }
 }
 
-/// Returns the comparison form of a word of the lists.
-pub(super) fn word_form(word: &str) -> String {
-    let (word, is_stem) = word.strip_suffix('*').map_or((word, false), |stem| (stem, true));
-    let mut form = PlainText::of(word).letters.text;
-    if is_stem {
-        form.truncate(form.trim_end().len());
+impl Token {
+    fn word(&self) -> Option<&str> {
+        if let Self::Word(word) = self { Some(word) } else { None }
     }
-    form
 }
 
-/// Returns the pinyin of a word of Han characters; none if it has others.
-pub(super) fn pinyin_form(word: &str) -> Option<String> {
-    let mut form = Form::default();
-    for token in tokens(word) {
-        let Token::Han(letter) = token else { return None };
-        form.push_word(letter.to_pinyin()?.plain(), 0);
+/// Returns the number by which equal words are found.
+pub(super) fn key(word: &str) -> u64 {
+    let mut hasher = KeyHasher::default();
+    let mut letters = word.chars();
+    match (letters.next(), letters.next()) {
+        (Some(letter), None) => hasher.write_u32(u32::from(letter)),
+        _ => hasher.write(word.as_bytes()),
     }
-    Some(form.text)
+    hasher.finish()
+}
+
+/// Returns the number of two words in sequence.
+pub(super) fn pair_key(first: u64, second: u64) -> u64 {
+    let mut hasher = KeyHasher::default();
+    hasher.write_u64(first);
+    hasher.write_u64(second);
+    hasher.finish()
+}
+
+/// Returns the syllables of a word of Han characters; none if it has others.
+pub(super) fn pinyin_of(word: &str) -> Option<Vec<u64>> {
+    let syllable = |token: &Token| match token {
+        Token::Han(letter) => letter.to_pinyin().map(|reading| key(reading.plain())),
+        _ => None,
+    };
+    tokens(word).iter().map(syllable).collect()
 }
 
 fn tokens(text: &str) -> Vec<Token> {
