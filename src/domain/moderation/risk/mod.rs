@@ -84,8 +84,9 @@ pub fn classify(text: &str) -> Option<Risk> {
     }
     let score = |class: RiskClass| scores[class as usize];
     let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;
+    let tells_of_self_harm = [Effect::BegunSelfHarm, Effect::Certain(RiskClass::SelfHarm)];
     let is_self_inflicted =
-        class == RiskClass::Emergency && (effects.contains(&Effect::BegunSelfHarm) || score(RiskClass::SelfHarm) > 0.0);
+        class == RiskClass::Emergency && tells_of_self_harm.iter().any(|effect| effects.contains(effect));
     (score(class) > 0.0).then_some(Risk { class, is_self_inflicted })
 }
 

@@ -146,6 +146,7 @@ impl Rules {
         let mut reader = Reader::default();
         for file in files {
             reader.named.clear();
+            reader.sets.clear();
             reader.read_file(file);
         }
         let (texts, mut words): (Vec<_>, Vec<_>) = reader.words.into_iter().unzip();
@@ -170,8 +171,12 @@ impl Rules {
         }
         let (mut letters, mut pinyin) = (Finder::default(), Finder::default());
         for (index, text) in texts.iter().enumerate() {
-            letters.add_text(text, index);
-            pinyin.add(&pinyin_of(text).unwrap_or_default(), index);
+            if !letters.add_text(text, index) {
+                reader.faults.push(format!("{text}: has no letters"));
+            }
+            if !text.is_ascii() {
+                pinyin.add(&pinyin_of(text).unwrap_or_default(), index);
+            }
         }
         (Self { letters, pinyin, words, all: reader.rules }, reader.faults)
     }
@@ -262,7 +267,8 @@ impl Hit {
 }
 
 impl Finder {
-    fn add_text(&mut self, text: &str, word: usize) {
+    /// Adds a word unless it has no letters; returns true if it has.
+    fn add_text(&mut self, text: &str, word: usize) -> bool {
         let (text, is_stem) = text.strip_suffix('*').map_or((text, false), |stem| (stem, true));
         let plain = PlainText::of(text);
         let mut keys: Vec<u64> = plain.words.iter().map(|word| word.key).collect();
@@ -274,6 +280,7 @@ impl Finder {
             }
             None => self.add(&keys, word),
         }
+        !plain.words.is_empty()
     }
 
     fn add(&mut self, keys: &[u64], word: usize) {
@@ -321,8 +328,9 @@ fn stem_key(word: &str) -> u64 {
 }
 
 #[derive(Default)]
-struct Reader {
-    named: HashMap<String, Set>,
+struct Reader<'file> {
+    /// The alternatives of each name of the file.
+    named: HashMap<&'file str, Vec<&'file str>>,
     /// Sets by their alternatives.
     sets: HashMap<String, Set>,
     count: Set,
@@ -331,8 +339,8 @@ struct Reader {
     faults: Vec<String>,
 }
 
-impl Reader {
-    fn read_file(&mut self, file: &str) {
+impl<'file> Reader<'file> {
+    fn read_file(&mut self, file: &'file str) {
         let mut effect = None;
         for (number, line) in file.lines().enumerate() {
             let line = line.trim();
@@ -342,7 +350,8 @@ impl Reader {
                 effect = effect_of(name);
                 if effect.is_some() { Ok(()) } else { Err("is no class") }
             } else if let Some((name, words)) = line.split_once(": ").filter(|(name, _)| is_name(name)) {
-                self.name(name, words)
+                self.named.entry(name).or_default().push(words);
+                Ok(())
             } else if let Some(effect) = effect {
                 self.rule(effect, line)
             } else {
@@ -352,12 +361,6 @@ impl Reader {
                 self.faults.push(format!("line {}: {line}: {fault}", number + 1));
             }
         }
-    }
-
-    fn name(&mut self, name: &str, words: &str) -> Result<(), &'static str> {
-        let set = self.named.get(name).copied().unwrap_or_else(|| self.new_set());
-        self.named.insert(name.to_owned(), set);
-        self.fill(set, words)
     }
 
     fn rule(&mut self, effect: Effect, line: &str) -> Result<(), &'static str> {
@@ -393,40 +396,30 @@ impl Reader {
 
     /// Returns the set of an item.
     fn set(&mut self, item: &str) -> Result<Set, &'static str> {
-        if let Some(set) = self.named.get(item) {
-            return Ok(*set);
-        }
         if let Some(set) = self.sets.get(item) {
             return Ok(*set);
         }
-        let set = self.new_set();
-        self.fill(set, item)?;
-        if !item.split('|').any(is_name) {
-            self.sets.insert(item.to_owned(), set);
+        self.count += 1;
+        let set = self.count;
+        self.sets.insert(item.to_owned(), set);
+        for word in item.split('|').map(str::trim) {
+            if !is_name(word) {
+                self.add(word, set);
+                continue;
+            }
+            for words in self.named.get(word).ok_or("has an unknown name")?.clone() {
+                words.split('|').for_each(|word| self.add(word.trim(), set));
+            }
         }
         Ok(set)
     }
 
-    fn new_set(&mut self) -> Set {
-        self.count += 1;
-        self.count
-    }
-
-    fn fill(&mut self, set: Set, words: &str) -> Result<(), &'static str> {
-        for word in words.split('|').map(str::trim) {
-            if is_name(word) {
-                let other = *self.named.get(word).ok_or("has an unknown name")?;
-                for word in self.words.values_mut().filter(|word| word.sets.contains(&other)) {
-                    word.sets.push(set);
-                }
-                continue;
-            }
-            if PlainText::of(word).words.is_empty() {
-                return Err("has an empty word");
-            }
-            self.words.entry(word.to_owned()).or_default().sets.push(set);
+    fn add(&mut self, word: &str, set: Set) {
+        if let Some(known) = self.words.get_mut(word) {
+            known.sets.push(set);
+        } else {
+            self.words.insert(word.to_owned(), Word { sets: vec![set], ..Word::default() });
         }
-        Ok(())
     }
 }
 
