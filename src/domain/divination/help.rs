@@ -12,11 +12,14 @@ use crate::{
     core::Core,
     domain::{
         identity::{preferences, users},
-        moderation::risk::{Risk, RiskClass, Script, is_pinyin, script_of},
+        moderation::risk::{Risk, RiskClass, Script, comparison_form, is_pinyin, script_of},
     },
     error::Result,
     metrics::Counter,
-    providers::llm::ServiceAnswer,
+    providers::llm::{
+        ServiceAnswer,
+        builtin::{MissingPerson, Written},
+    },
     templates::{self, Template, TemplateSpec},
     types::{LanguageTag, Locale, UserId},
 };
@@ -29,14 +32,6 @@ const VARIABLES: &[&str] = &["emergency", "police", "line", "support"];
 const TRADITIONAL: [&str; 3] = ["HK", "MO", "TW"];
 const CLASSES: usize = RiskClass::ALL.len();
 const LANGUAGES: usize = 3;
-
-/// The language of a text, by its place among those of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
-    Simplified,
-    Traditional,
-    English,
-}
 
 /// Declares the texts of the classes, each in three languages.
 macro_rules! specs {
@@ -106,11 +101,18 @@ pub enum HelpOccasion {
 pub struct HelpAnswer {
     pub class: RiskClass,
     pub text: String,
+    pub written: Written,
     /// True if no model may add anything.
     pub is_whole: bool,
 }
 
 impl HelpAnswer {
+    /// Returns what the offline interpreter needs to read a casting about a missing person.
+    pub fn missing_person(&self, question: &str) -> Option<MissingPerson> {
+        let (is_missing, written) = (self.class == RiskClass::MissingPerson, self.written);
+        is_missing.then(|| MissingPerson { question: comparison_form(question), written })
+    }
+
     /// Returns the answer in the form in which a model request carries it.
     pub fn into_service_answer(self) -> ServiceAnswer {
         ServiceAnswer { text: self.text, is_whole: self.is_whole }
@@ -160,7 +162,7 @@ impl HelpTexts {
         } else {
             text(risk.class)
         };
-        HelpAnswer { class: risk.class, text, is_whole: is_answered_alone(risk.class, occasion) }
+        HelpAnswer { class: risk.class, text, written: language, is_whole: is_answered_alone(risk.class, occasion) }
     }
 
     /// Returns the numbers of the first region that is known; those of no region if none is.
@@ -180,7 +182,7 @@ impl HelpTexts {
 }
 
 impl Numbers {
-    fn fill(&self, template: &Template, language: Language) -> String {
+    fn fill(&self, template: &Template, language: Written) -> String {
         let values = [&self.emergency, &self.police, &self.line, &self.support].map(|words| &words[language as usize]);
         let named: Vec<(&str, &str)> = VARIABLES.iter().copied().zip(values.map(String::as_str)).collect();
         template.fill(&named)
@@ -205,14 +207,14 @@ impl Asker {
     }
 
     /// Returns the language of a question. Latin letters are English unless they are pinyin of a Chinese reader.
-    fn language_of(&self, question: &str) -> Language {
-        let preferred = if self.prefers_traditional { Language::Traditional } else { Language::Simplified };
+    fn language_of(&self, question: &str) -> Written {
+        let preferred = if self.prefers_traditional { Written::Traditional } else { Written::Simplified };
         match script_of(question) {
-            Script::Simplified => Language::Simplified,
-            Script::Traditional => Language::Traditional,
+            Script::Simplified => Written::Simplified,
+            Script::Traditional => Written::Traditional,
             Script::SharedHan => preferred,
             Script::NoHan if self.locale != Some(Locale::English) && is_pinyin(question) => preferred,
-            Script::NoHan => Language::English,
+            Script::NoHan => Written::English,
         }
     }
 }

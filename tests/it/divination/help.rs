@@ -89,7 +89,7 @@ fn a_missing_person_is_read_as_a_person_after_the_words_about_the_police() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     for (question, line) in [
-        ("爺爺走丟了，能找回來嗎", "「父母」一爻"),
+        ("爺爺走丟了，能找回來嗎", "至於卦：得 ䷂（第 3 卦）。按傳統，尋人看人不看物，這裡以「父母」一爻"),
         ("孩子在商场走散了怎么找", "「子孙」一爻"),
         ("老公出差三天失联了，会出事吗", "「官鬼」一爻"),
         ("老婆昨晚没回家，联系不上", "应爻"),

@@ -21,10 +21,7 @@ use crate::{
             prompts::PromptKind,
         },
         identity::users::{self, Gender},
-        moderation::{
-            self, ScreenedField, reviews,
-            risk::{RiskClass, classify_question, comparison_form},
-        },
+        moderation::{self, ScreenedField, reviews, risk::classify_question},
     },
     error::Result,
     providers::llm::{
@@ -214,8 +211,7 @@ fn request(
     help: Option<HelpAnswer>,
 ) -> ModelRequest {
     let settings = &calls.core.config.llm;
-    let is_about_missing_person = help.as_ref().is_some_and(|help| help.class == RiskClass::MissingPerson);
-    let missing_person = is_about_missing_person.then(|| comparison_form(&question.question));
+    let missing_person = help.as_ref().and_then(|help| help.missing_person(&question.question));
     ModelRequest {
         trace_id: trace_id.to_owned(),
         user_reference: String::new(),

@@ -2,8 +2,7 @@
 //!
 //! It follows the service's words about the police. A person is never read as a lost object, so 妻财 is not used.
 
-use super::{ChartFacts, LineFacts, Reading, topic::Person};
-use crate::types::Locale;
+use super::{ChartFacts, HexagramDescription, LineFacts, MissingPerson, Reading, Written, topic::Person};
 
 /// The line that stands for the person: a kin, or the line of the other side (应).
 #[derive(Clone, Copy)]
@@ -13,27 +12,13 @@ enum PersonLine {
 }
 
 /// Returns the paragraph; empty if no hexagram is known.
-pub(super) fn paragraph(reading: &Reading, question: &str) -> String {
+pub(super) fn paragraph(reading: &Reading, missing: &MissingPerson) -> String {
     let (Some(primary), Some(chart)) = (&reading.facts.primary, &reading.chart) else { return String::new() };
-    let person = Person::named_in(question);
-    match reading.locale {
-        Locale::Chinese => {
-            let name = &primary.chinese_full_name;
-            format!(
-                "至于卦：得{name}。按传统，寻人看人不看物，{}。这只是传统的读法，说不出人在哪里，也说不出人是否平安；\
-                 请以报警和寻找为先。",
-                chinese(chart, person)
-            )
-        }
-        Locale::English => {
-            let name = &primary.english_name;
-            format!(
-                "As to the casting: it is hexagram {}, {name}. {}. This is only how the tradition reads it. It cannot tell \
-                 where somebody is or whether they are safe; the police and the search come first.",
-                primary.number,
-                english(chart, person)
-            )
-        }
+    let line = PersonLine::of(Person::named_in(&missing.question));
+    match missing.written {
+        Written::Simplified => simplified(primary, line, line.find(chart)),
+        Written::Traditional => traditional(primary, line, line.find(chart)),
+        Written::English => english(primary, line, line.find(chart)),
     }
 }
 
@@ -56,29 +41,70 @@ impl PersonLine {
     }
 }
 
-fn chinese(chart: &ChartFacts, person: Option<Person>) -> String {
-    let line = PersonLine::of(person);
-    let subject = match line {
-        PersonLine::Kin(kin) => format!("这里以「{kin}」一爻代表此人"),
-        PersonLine::Other => "这里以应爻代表此人".to_owned(),
-    };
-    let Some(found) = line.find(chart) else { return format!("{subject}，它没有显现在卦中") };
-    let place = ["初爻", "二爻", "三爻", "四爻", "五爻", "上爻"].get(usize::from(found.position) - 1).unwrap_or(&"");
-    let movement = if found.becomes.is_some() { "动" } else { "静" };
-    format!("{subject}，它在{place}，临{}，是{movement}爻", found.nature.branch.name())
+/// Returns the name of a line in Chinese.
+fn place(line: &LineFacts) -> &'static str {
+    ["初爻", "二爻", "三爻", "四爻", "五爻", "上爻"].get(usize::from(line.position) - 1).copied().unwrap_or_default()
 }
 
-fn english(chart: &ChartFacts, person: Option<Person>) -> String {
-    let line = PersonLine::of(person);
-    let name = match line {
+fn simplified(primary: &HexagramDescription, line: PersonLine, found: Option<&LineFacts>) -> String {
+    let line = match line {
+        PersonLine::Kin(kin) => format!("「{kin}」一爻"),
+        PersonLine::Other => "应爻".to_owned(),
+    };
+    let seen = found.map_or_else(
+        || "没有显现在卦中".to_owned(),
+        |found| {
+            let movement = if found.becomes.is_some() { "动" } else { "静" };
+            format!("在{}，临{}，是{movement}爻", place(found), found.nature.branch.name())
+        },
+    );
+    let name = &primary.chinese_full_name;
+    format!(
+        "至于卦：得{name}。按传统，寻人看人不看物，这里以{line}代表此人，它{seen}。这只是传统的读法，说不出人在哪里，\
+         也说不出人是否平安；请以报警和寻找为先。"
+    )
+}
+
+fn traditional(primary: &HexagramDescription, line: PersonLine, found: Option<&LineFacts>) -> String {
+    let line = match line {
+        PersonLine::Kin("子孙") => "「子孫」一爻".to_owned(),
+        PersonLine::Kin(kin) => format!("「{kin}」一爻"),
+        PersonLine::Other => "應爻".to_owned(),
+    };
+    let seen = found.map_or_else(
+        || "沒有顯現在卦中".to_owned(),
+        |found| {
+            let movement = if found.becomes.is_some() { "動" } else { "靜" };
+            format!("在{}，臨{}，是{movement}爻", place(found), found.nature.branch.name())
+        },
+    );
+    let sign = &primary.sign;
+    format!(
+        "至於卦：得 {sign}（第 {} 卦）。按傳統，尋人看人不看物，這裡以{line}代表此人，它{seen}。這只是傳統的讀法，\
+         說不出人在哪裡，也說不出人是否平安；請以報警和尋找為先。",
+        primary.number
+    )
+}
+
+fn english(primary: &HexagramDescription, line: PersonLine, found: Option<&LineFacts>) -> String {
+    let line = match line {
         PersonLine::Kin("父母") => "the line of Parents",
         PersonLine::Kin("子孙") => "the line of Offspring",
         PersonLine::Kin("兄弟") => "the line of Siblings",
         PersonLine::Kin(_) => "the line of Officials",
         PersonLine::Other => "the line of the other side",
     };
-    let subject = format!("By tradition a person is read as a person and not as a thing, here by {name}");
-    let Some(found) = line.find(chart) else { return format!("{subject}, which does not appear in it") };
-    let movement = if found.becomes.is_some() { "changes" } else { "rests" };
-    format!("{subject}, which is line {} from the bottom and {movement}", found.position)
+    let seen = found.map_or_else(
+        || "does not appear in it".to_owned(),
+        |found| {
+            let movement = if found.becomes.is_some() { "changes" } else { "rests" };
+            format!("is line {} from the bottom and {movement}", found.position)
+        },
+    );
+    format!(
+        "As to the casting: it is hexagram {}, {}. By tradition a person is read as a person and not as a thing, here by \
+         {line}, which {seen}. This is only how the tradition reads it. It cannot tell where somebody is or whether they \
+         are safe; the police and the search come first.",
+        primary.number, primary.english_name
+    )
 }

@@ -37,8 +37,23 @@ pub struct Reading {
     pub chart: Option<ChartFacts>,
     /// Body and use, for castings by time or numbers.
     pub body_and_use: Option<BodyAndUseFacts>,
-    /// The question in lower case and simplified characters, if it is about a missing person.
-    pub missing_person: Option<String>,
+    pub missing_person: Option<MissingPerson>,
+}
+
+/// The facts about a question about a missing person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPerson {
+    /// The question in lower case and simplified characters.
+    pub question: String,
+    pub written: Written,
+}
+
+/// The language and script of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    Simplified,
+    Traditional,
+    English,
 }
 
 /// The asker's gender, which decides which line stands for a partner.
@@ -286,8 +301,8 @@ const MAX_QUOTE_LENGTH: usize = 80;
 
 /// Interprets the cast in words. Equal readings always yield equal text.
 pub fn interpret(reading: &Reading) -> String {
-    if let Some(question) = &reading.missing_person {
-        return missing_person::paragraph(reading, question);
+    if let Some(missing) = &reading.missing_person {
+        return missing_person::paragraph(reading, missing);
     }
     let paragraphs = match reading.locale {
         Locale::Chinese => chinese::paragraphs(reading),

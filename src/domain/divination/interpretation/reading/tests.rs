@@ -6,7 +6,7 @@ use crate::{
         chart::{CastTime, DayStart},
         hexagram::{self, Hexagram},
     },
-    providers::llm::builtin::interpret,
+    providers::llm::builtin::{MissingPerson, Written, interpret},
     types::{LanguageTag, TimeZone, Timestamp},
 };
 
@@ -234,19 +234,20 @@ fn every_hexagram_and_topic_has_a_reading() {
 #[test]
 fn no_casting_gives_a_verdict_about_a_missing_person() {
     const LETTERS: [u8; 4] = *b"6789";
-    for (locale, asked, person) in [
-        (Locale::Chinese, "孩子走丢了", "「子孙」"),
-        (Locale::Chinese, "老婆没回家", "应爻"),
-        (Locale::English, "my father did not come home", "the line of Parents"),
+    for (locale, written, asked, person) in [
+        (Locale::Chinese, Written::Simplified, "孩子走丢了", "「子孙」"),
+        (Locale::Chinese, Written::Traditional, "老婆没回家", "應爻"),
+        (Locale::English, Written::English, "my father did not come home", "the line of Parents"),
     ] {
         for number in 0..4_096_usize {
             let lines: String = (0..6).map(|line| char::from(LETTERS[number >> (2 * line) & 3])).collect();
             let facts = Facts::from_cast(Cast::from_lines(lines.parse().unwrap()));
             let reading = reading(&question(asked, locale), &facts, None);
-            let text = interpret(&Reading { missing_person: Some(asked.to_owned()), ..reading });
+            let missing = MissingPerson { question: asked.to_owned(), written };
+            let text = interpret(&Reading { missing_person: Some(missing), ..reading });
             assert!(text.contains(person), "{text}");
             for verdict in
-                ["应期", "吉", "凶", "宜", "合起来看", "妻财", "慢慢", "day of", "favour", "advise", "Wealth"]
+                ["应期", "應期", "吉", "凶", "宜", "合起来看", "妻财", "慢慢", "day of", "favour", "advise", "Wealth"]
             {
                 assert!(!text.contains(verdict), "{verdict}: {text}");
             }
