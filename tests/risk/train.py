@@ -40,7 +40,7 @@ def labelled(path):
 def ordinary(corpora):
     random.seed(1)
     texts = lines(ROOT / "assets" / "ordinary-sentences.txt")
-    for name, count in ("short", 10_000), ("news", 1_400), ("poems", 2_000), ("reviews", 1_400):
+    for name, count in ("short", 10_000), ("news", 1_400), ("poems", 2_000), ("reviews", 1_400), ("english", 1_500):
         texts += [text[:120] for text in random.sample(lines(corpora / f"{name}.txt"), count)]
     for path in ROOT.glob("assets/classics/*.tsv"):
         texts += [field for line in lines(path) for field in line.split("\t") if len(field) > 6]
