@@ -27,7 +27,7 @@ use crate::{
 const SETTING: &str = "help.template_dir";
 const NUMBERS: &str = include_str!("../../../assets/help/numbers.toml");
 /// The variables of all texts.
-const VARIABLES: &[&str] = &["emergency", "police", "line", "support"];
+const VARIABLES: &[&str] = &["emergency", "ambulance", "police", "line", "support"];
 /// Regions that write in traditional characters.
 const TRADITIONAL: [&str; 3] = ["HK", "MO", "TW"];
 const CLASSES: usize = RiskClass::ALL.len();
@@ -61,6 +61,7 @@ struct Numbers {
     /// Prefixes of IANA time zones.
     zones: Vec<String>,
     emergency: [String; LANGUAGES],
+    ambulance: [String; LANGUAGES],
     police: [String; LANGUAGES],
     line: [String; LANGUAGES],
     support: [String; LANGUAGES],
@@ -183,7 +184,8 @@ impl HelpTexts {
 
 impl Numbers {
     fn fill(&self, template: &Template, language: Written) -> String {
-        let values = [&self.emergency, &self.police, &self.line, &self.support].map(|words| &words[language as usize]);
+        let values = [&self.emergency, &self.ambulance, &self.police, &self.line, &self.support]
+            .map(|words| &words[language as usize]);
         let named: Vec<(&str, &str)> = VARIABLES.iter().copied().zip(values.map(String::as_str)).collect();
         template.fill(&named)
     }
