@@ -42,7 +42,7 @@ def ordinary(corpora):
     texts = lines(ROOT / "assets" / "ordinary-sentences.txt")
     for name, count in ("short", 10_000), ("news", 1_400), ("poems", 2_000), ("reviews", 1_400), ("english", 1_500):
         texts += [text[:120] for text in random.sample(lines(corpora / f"{name}.txt"), count)]
-    for path in ROOT.glob("assets/classics/*.tsv"):
+    for path in [*ROOT.glob("assets/classics/*.tsv"), ROOT / "assets" / "hexagrams.tsv"]:
         texts += [field for line in lines(path) for field in line.split("\t") if len(field) > 6]
     for path in ROOT.glob("docs/*.md"):
         plain = re.sub(r"### Help instead.*?\n## ", "", path.read_text(), flags=re.S)

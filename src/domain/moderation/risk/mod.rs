@@ -84,10 +84,19 @@ pub fn classify(text: &str) -> Option<Risk> {
     }
     let score = |class: RiskClass| scores[class as usize];
     let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;
-    let tells_of_self_harm = [Effect::BegunSelfHarm, Effect::Certain(RiskClass::SelfHarm)];
-    let is_self_inflicted =
-        class == RiskClass::Emergency && tells_of_self_harm.iter().any(|effect| effects.contains(effect));
-    (score(class) > 0.0).then_some(Risk { class, is_self_inflicted })
+    if score(class) <= 0.0 {
+        return None;
+    }
+    let is_of_self_harm =
+        |effect: &Effect| matches!(effect, Effect::BegunSelfHarm | Effect::Certain(RiskClass::SelfHarm));
+    Some(match class {
+        // What has begun is an emergency, also if the words are mostly about the wish to die.
+        RiskClass::SelfHarm if is_certain && effects.contains(&Effect::BegunSelfHarm) => {
+            Risk { class: RiskClass::Emergency, is_self_inflicted: true }
+        }
+        RiskClass::Emergency => Risk { class, is_self_inflicted: effects.iter().any(is_of_self_harm) },
+        _ => Risk { class, is_self_inflicted: false },
+    })
 }
 
 /// Returns a text in simplified characters and lower case, without disguises.
