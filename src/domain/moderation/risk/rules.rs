@@ -3,9 +3,9 @@
 //! The files in `assets/risk` have the words. `NAME: a|b` names alternatives, `[class]` begins the rules of a class. A
 //! rule is a line of items that must follow each other: alternatives separated by `|`, of which a name in capitals stands
 //! for all of its own. `*` at the end of a Latin word is any ending. After `~` the next item follows within a few
-//! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids words.
-//! Rules of `[innocent]` make their part of the text invisible to all others; those of `[class?]` are hints, and in a `[context]`
-//! such as a dream all are.
+//! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids
+//! words. Rules of `[innocent]` make their part of the text invisible to all others. Rules of `[class?]` are hints, and
+//! beside words of `[context]`, such as those of a dream, all rules are.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -29,8 +29,7 @@ const END: &str = "";
 /// The place of an item in a rule.
 #[derive(Clone, Copy)]
 enum Place {
-    First,
-    /// At most so many units after the item before it.
+    /// At most so many units after the item before it, if there is one.
     After(usize),
     Anywhere,
     Nowhere,
@@ -185,8 +184,7 @@ impl Rules {
     pub(super) fn effects(&self, text: &PlainText) -> Vec<Effect> {
         let mut hits = self.hits(text);
         let mut effects = Vec::new();
-        let harmless: Vec<Range<usize>> =
-            self.spans(&hits, |rule| rule.effect == Effect::Innocent).map(|(_, span)| span).collect();
+        let harmless: Vec<Range<usize>> = self.innocent_spans(&hits).collect();
         if !harmless.is_empty() {
             effects.push(Effect::Innocent);
             let overlaps = |hit: &Hit| harmless.iter().any(|span| hit.start < span.end && span.start < hit.end);
@@ -195,7 +193,8 @@ impl Rules {
         for hit in &hits {
             for index in &self.words[hit.word].rules {
                 let rule = &self.all[*index];
-                if !effects.contains(&rule.effect) && self.span(rule, *hit, &hits).is_some() {
+                let is_open = rule.effect != Effect::Innocent && !effects.contains(&rule.effect);
+                if is_open && self.span(rule, *hit, &hits).is_some() {
                     effects.push(rule.effect);
                 }
             }
@@ -218,15 +217,11 @@ impl Rules {
         hits
     }
 
-    /// Returns the parts of the text that some rules match, from their first to their last item.
-    fn spans<'all>(
-        &'all self,
-        hits: &'all [Hit],
-        is_wanted: impl Fn(&Rule) -> bool + Copy + 'all,
-    ) -> impl Iterator<Item = (&'all Rule, Range<usize>)> {
+    /// Returns the parts of the text that rules of innocence match.
+    fn innocent_spans<'all>(&'all self, hits: &'all [Hit]) -> impl Iterator<Item = Range<usize>> {
         let rules = move |hit: &'all Hit| self.words[hit.word].rules.iter().map(move |index| (hit, &self.all[*index]));
-        let wanted = hits.iter().flat_map(rules).filter(move |(_, rule)| is_wanted(rule));
-        wanted.filter_map(|(hit, rule)| Some((rule, self.span(rule, *hit, hits)?)))
+        let innocent = hits.iter().flat_map(rules).filter(|(_, rule)| rule.effect == Effect::Innocent);
+        innocent.filter_map(|(hit, rule)| self.span(rule, *hit, hits))
     }
 
     /// Returns the part of the text that a rule matches around an occurrence of its key item.
@@ -365,16 +360,15 @@ impl<'file> Reader<'file> {
 
     fn rule(&mut self, effect: Effect, line: &str) -> Result<(), &'static str> {
         let mut rule = Rule { effect, items: Vec::new(), key: 0, anywhere: Vec::new(), forbidden: Vec::new() };
-        let mut place = Place::First;
+        let mut place = Place::After(0);
         let mut item = String::new();
         for word in line.split_whitespace().chain([END]) {
             let next = match word {
                 "~" => Place::After(NEAR),
                 ".." => Place::After(FAR),
-                "+" => Place::After(0),
+                "+" | END => Place::After(0),
                 "&" => Place::Anywhere,
                 "!" => Place::Nowhere,
-                END => Place::First,
                 _ => {
                     item.push_str(if item.is_empty() { "" } else { " " });
                     item.push_str(word);
@@ -383,7 +377,6 @@ impl<'file> Reader<'file> {
             };
             let set = self.set(&std::mem::take(&mut item))?;
             match place {
-                Place::First => rule.items.push(Item { distance: 0, set }),
                 Place::After(distance) => rule.items.push(Item { distance, set }),
                 Place::Anywhere => rule.anywhere.push(set),
                 Place::Nowhere => rule.forbidden.push(set),

@@ -76,6 +76,7 @@ pub fn is_pinyin(text: &str) -> bool {
     script_of(text) == Script::NoHan && !PlainText::of(text).pinyin.is_empty()
 }
 
+#[derive(Clone)]
 enum Token {
     Han(char),
     Word(String),
@@ -248,11 +249,9 @@ fn tokens(text: &str) -> Vec<Token> {
 /// Returns a word with the letters that digits in it stand for: `su1cide`.
 fn plain_word(word: String) -> String {
     let is_letter = |character: char| character.is_ascii_lowercase();
-    if !word.starts_with(is_letter) || !word.contains(|character: char| character.is_ascii_digit()) {
-        return word;
-    }
-    // A number after a word: `day3`.
-    if !word.ends_with(is_letter) {
+    let has_digit = word.contains(|character: char| character.is_ascii_digit());
+    // A digit at an end is a number beside the word: `day3`.
+    if !has_digit || !word.starts_with(is_letter) || !word.ends_with(is_letter) {
         return word;
     }
     word.chars()
@@ -274,16 +273,10 @@ fn join_spelled_out(tokens: Vec<Token>) -> Vec<Token> {
     }
     let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
     for part in tokens.chunk_by(|one, other| is_single(one) && is_single(other)) {
-        let letters =
-            || part.iter().filter_map(|token| if let Token::Word(word) = token { Some(word.as_str()) } else { None });
         if part.len() >= SPELLED_OUT {
-            joined.push(Token::Word(letters().collect()));
+            joined.push(Token::Word(part.iter().filter_map(Token::word).collect()));
         } else {
-            joined.extend(part.iter().map(|token| match token {
-                Token::Han(letter) => Token::Han(*letter),
-                Token::Word(word) => Token::Word(word.clone()),
-                Token::Stop => Token::Stop,
-            }));
+            joined.extend_from_slice(part);
         }
     }
     joined
