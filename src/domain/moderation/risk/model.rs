@@ -63,27 +63,24 @@ impl Model {
     /// Returns the score of each class. A question is harmless if none is above 0. Each feature counts once, so that a
     /// long text of few words is no stranger than a short one.
     pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
-        let mut found: Vec<u32> = Vec::new();
-        let mut look_up = |key: u64| found.extend(self.places.get(&key));
+        let mut is_counted = vec![false; self.weights.len()];
+        let (mut sums, mut count) = ([0.0; CLASSES], 0);
+        let mut add = |key: u64| {
+            let Some(place) = self.places.get(&key).map(|place| *place as usize) else { return };
+            if !std::mem::replace(&mut is_counted[place], true) {
+                count += 1;
+                sums.iter_mut().zip(self.weights[place]).for_each(|(sum, weight)| *sum += f32::from(weight));
+            }
+        };
         let mut before = key(BEGIN);
         for unit in &text.units {
-            look_up(*unit);
-            look_up(pair_key(before, *unit));
+            add(*unit);
+            add(pair_key(before, *unit));
             before = *unit;
         }
-        look_up(pair_key(before, key(END)));
-        for effect in effects {
-            look_up(key(&effect.feature()));
-        }
-        found.sort_unstable();
-        found.dedup();
-        let mut sums = [0.0; CLASSES];
-        for weights in found.iter().filter_map(|place| self.weights.get(*place as usize)) {
-            for (sum, weight) in sums.iter_mut().zip(weights) {
-                *sum += f32::from(*weight);
-            }
-        }
-        let norm = f32::from(u16::try_from(found.len().max(1)).unwrap_or(u16::MAX)).sqrt();
+        add(pair_key(before, key(END)));
+        effects.iter().for_each(|effect| add(key(&effect.feature())));
+        let norm = f32::from(u16::try_from(count.max(1)).unwrap_or(u16::MAX)).sqrt();
         std::array::from_fn(|class| (sums[class] / norm + f32::from(self.bias[class])) / SCALE)
     }
 }

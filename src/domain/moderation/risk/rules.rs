@@ -20,6 +20,8 @@ const NEAR: usize = 4;
 const FAR: usize = 14;
 /// Letters of a stem by which it is found.
 const STEM: usize = 3;
+/// The most sets of a word that is not common.
+const UNCOMMON: usize = 128;
 /// The most units of a word.
 const LONGEST_WORD: usize = 16;
 
@@ -91,52 +93,73 @@ struct Item {
     set: Set,
 }
 
-/// A word of the lists.
-#[derive(Default)]
+/// A part of a table.
+#[derive(Clone, Copy)]
+struct Part {
+    start: u32,
+    end: u32,
+}
+
+/// A word of the lists, or all words with one reading in pinyin.
 struct Word {
     /// The sets that contain it, in order.
-    sets: Vec<Set>,
-    /// The rules of which it is a key word.
-    rules: Vec<usize>,
+    sets: Part,
+    /// A bit for each remainder of these sets, by which others are told fast.
+    signature: u64,
+    /// The rules of innocence of which it is a key word, and the others.
+    innocent: Part,
+    others: Part,
+}
+
+/// A rule that may match where its key word occurs.
+#[derive(Clone, Copy)]
+struct Candidate {
+    rule: u32,
+    /// The item with the next rarest words, if it has several.
+    other: Option<Set>,
 }
 
 /// An occurrence of a word.
-#[derive(Clone, Copy)]
 struct Hit {
-    word: usize,
+    word: u32,
     start: usize,
     end: usize,
 }
 
-/// The words of the lists by their beginning.
+/// Words by their parts. The keys of its parts, combined one after the other, lead to the entry of a word.
 #[derive(Default)]
 struct Finder {
-    single: FixedMap<u64, Vec<usize>>,
-    /// Words of two or more parts, by the first two.
-    longer: FixedMap<u64, Vec<Longer>>,
+    entries: FixedMap<u64, Entry>,
     /// Words that end in a stem, by the first letters of the stem.
     stems: FixedMap<u64, Vec<Stem>>,
 }
 
-/// The parts of a word after the first two.
-struct Longer {
-    rest: Vec<u64>,
-    word: usize,
+/// What some parts in sequence are.
+#[derive(Default)]
+struct Entry {
+    word: Option<u32>,
+    /// True if they begin longer words.
+    has_longer: bool,
 }
 
 /// A stem with the parts before it.
 struct Stem {
     before: Vec<u64>,
     beginning: String,
-    word: usize,
+    word: u32,
 }
 
-/// The rules of all classes and languages.
+/// The rules of all classes and languages. Words are in tables without gaps, so that few pages are read for a text.
+#[derive(Default)]
 pub(super) struct Rules {
     letters: Finder,
     pinyin: Finder,
     words: Vec<Word>,
+    sets: Vec<Set>,
+    candidates: Vec<Candidate>,
     all: Vec<Rule>,
+    /// True for the sets of common words.
+    is_common: Vec<bool>,
 }
 
 impl Rules {
@@ -148,53 +171,64 @@ impl Rules {
             reader.sets.clear();
             reader.read_file(file);
         }
-        let (texts, mut words): (Vec<_>, Vec<_>) = reader.words.into_iter().unzip();
-        // Words of many sets, such as pronouns, and words of one letter are the commonest.
-        let mut commonness = vec![0; usize::from(reader.count) + 1];
-        for (text, word) in texts.iter().zip(&mut words) {
-            word.sets.sort_unstable();
-            word.sets.dedup();
-            let is_short = text.chars().count() == 1;
-            for set in &word.sets {
-                commonness[usize::from(*set)] += word.sets.len() * if is_short { 20 } else { 1 };
+        let (mut rules, mut faults) = (Self::default(), std::mem::take(&mut reader.faults));
+        let mut words: Vec<Vec<Set>> = Vec::new();
+        for (text, sets) in &reader.words {
+            let plain = PlainText::of(text);
+            if plain.keys.is_empty() {
+                faults.push(format!("{text}: has no letters"));
+            } else if text.ends_with('*') {
+                rules.letters.add_stem(&plain, &mut words).extend(sets);
+            } else {
+                rules.letters.add(&plain.keys, &mut words).extend(sets);
+                if let Some(reading) = pinyin_of(&plain) {
+                    rules.pinyin.add(&reading, &mut words).extend(sets);
+                }
             }
         }
-        let mut by_key = vec![Vec::new(); commonness.len()];
-        for (index, rule) in reader.rules.iter_mut().enumerate() {
-            let rarest = (0..rule.items.len()).min_by_key(|item| commonness[usize::from(rule.items[*item].set)]);
-            rule.key = rarest.unwrap_or_default();
-            by_key[usize::from(rule.items[rule.key].set)].push(index);
-        }
-        for word in &mut words {
-            word.rules = word.sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied()).collect();
-        }
-        let (mut letters, mut pinyin) = (Finder::default(), Finder::default());
-        for (index, text) in texts.iter().enumerate() {
-            if !letters.add_text(text, index) {
-                reader.faults.push(format!("{text}: has no letters"));
+        let by_key = reader.rules_by_key();
+        rules.is_common = vec![false; by_key.len()];
+        rules.all = reader.rules;
+        for mut sets in words {
+            sets.sort_unstable();
+            sets.dedup();
+            if sets.len() > UNCOMMON {
+                sets.iter().for_each(|set| rules.is_common[usize::from(*set)] = true);
             }
-            if !text.is_ascii() {
-                pinyin.add(&pinyin_of(text).unwrap_or_default(), index);
-            }
+            let candidates = sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied());
+            let is_innocent = |candidate: &Candidate| rules.all[candidate.rule as usize].effect == Effect::Innocent;
+            let (innocent, others) = candidates.partition(is_innocent);
+            rules.words.push(Word {
+                signature: sets.iter().fold(0, |bits, set| bits | 1 << (set % 64)),
+                sets: Part::append(&mut rules.sets, sets),
+                innocent: Part::append(&mut rules.candidates, innocent),
+                others: Part::append(&mut rules.candidates, others),
+            });
         }
-        (Self { letters, pinyin, words, all: reader.rules }, reader.faults)
+        (rules, faults)
     }
 
     /// Returns the effects of the rules that match.
     pub(super) fn effects(&self, text: &PlainText) -> Vec<Effect> {
         let mut hits = self.hits(text);
         let mut effects = Vec::new();
-        let harmless: Vec<Range<usize>> = self.innocent_spans(&hits).collect();
-        if !harmless.is_empty() {
+        let search = Search::new(&hits, self);
+        let innocent = |hit| search.possible(self.word(hit).innocent).map(move |rule| (rule, hit));
+        let harmless = hits.iter().flat_map(innocent).filter_map(|(rule, hit)| search.span(rule, hit));
+        let harmless: Vec<Range<usize>> = harmless.collect();
+        let rest;
+        let search = if harmless.is_empty() {
+            search
+        } else {
             effects.push(Effect::Innocent);
             let overlaps = |hit: &Hit| harmless.iter().any(|span| hit.start < span.end && span.start < hit.end);
             hits.retain(|hit| !overlaps(hit));
-        }
-        for hit in &hits {
-            for index in &self.words[hit.word].rules {
-                let rule = &self.all[*index];
-                let is_open = rule.effect != Effect::Innocent && !effects.contains(&rule.effect);
-                if is_open && self.span(rule, *hit, &hits).is_some() {
+            rest = hits;
+            Search::new(&rest, self)
+        };
+        for hit in search.hits {
+            for rule in search.possible(self.word(hit).others) {
+                if !effects.contains(&rule.effect) && search.span(rule, hit).is_some() {
                     effects.push(rule.effect);
                 }
             }
@@ -204,118 +238,157 @@ impl Rules {
 
     /// Returns the occurrences of words, by place.
     fn hits(&self, text: &PlainText) -> Vec<Hit> {
-        let mut hits = Vec::new();
-        let keys: Vec<u64> = text.words.iter().map(|word| word.key).collect();
+        let mut hits = Vec::with_capacity(2 * text.units.len());
         let units = |words: Range<usize>| text.words[words.start].units.start..text.words[words.end - 1].units.end;
-        self.letters.find(&keys, |words, word| hits.push(Hit::new(units(words), word)));
-        self.letters.find_stems(text, &keys, |words, word| hits.push(Hit::new(units(words), word)));
+        self.letters.find(&text.keys, |words, word| hits.push(Hit::new(units(words), word)));
+        self.letters.find_stems(text, |words, word| hits.push(Hit::new(units(words), word)));
         self.pinyin.find(&text.pinyin, |found, word| {
-            let hit = Hit::new(found, word);
-            hits.extend(text.has_pinyin(&(hit.start..hit.end)).then_some(hit));
+            hits.extend(text.has_pinyin(&found).then_some(Hit::new(found, word)));
         });
-        hits.sort_unstable_by_key(|hit| hit.start);
+        // Mostly in order already, which a stable sort uses.
+        hits.sort_by_key(|hit| hit.start);
         hits
     }
 
-    /// Returns the parts of the text that rules of innocence match.
-    fn innocent_spans<'all>(&'all self, hits: &'all [Hit]) -> impl Iterator<Item = Range<usize>> {
-        let rules = move |hit: &'all Hit| self.words[hit.word].rules.iter().map(move |index| (hit, &self.all[*index]));
-        let innocent = hits.iter().flat_map(rules).filter(|(_, rule)| rule.effect == Effect::Innocent);
-        innocent.filter_map(|(hit, rule)| self.span(rule, *hit, hits))
+    fn word(&self, hit: &Hit) -> &Word {
+        &self.words[hit.word as usize]
+    }
+
+    /// Returns the sets that contain a word.
+    fn sets(&self, hit: &Hit) -> &[Set] {
+        self.word(hit).sets.of(&self.sets)
+    }
+}
+
+/// The words of a text in which rules are looked for.
+struct Search<'text> {
+    rules: &'text Rules,
+    hits: &'text [Hit],
+    /// True for the sets of which a word occurs, and for those of common words, which are not worth a look.
+    may_occur: Vec<bool>,
+}
+
+impl<'text> Search<'text> {
+    fn new(hits: &'text [Hit], rules: &'text Rules) -> Self {
+        let mut may_occur = rules.is_common.clone();
+        for sets in hits.iter().map(|hit| rules.sets(hit)).filter(|sets| sets.len() <= UNCOMMON) {
+            sets.iter().for_each(|set| may_occur[usize::from(*set)] = true);
+        }
+        Self { rules, hits, may_occur }
+    }
+
+    /// Returns the rules of which other words may occur, too.
+    fn possible(&self, candidates: Part) -> impl Iterator<Item = &'text Rule> {
+        let candidates = candidates.of(&self.rules.candidates).iter();
+        let possible = candidates.filter(|one| one.other.is_none_or(|set| self.may_occur[usize::from(set)]));
+        possible.map(|one| &self.rules.all[one.rule as usize])
     }
 
     /// Returns the part of the text that a rule matches around an occurrence of its key item.
-    fn span(&self, rule: &Rule, key: Hit, hits: &[Hit]) -> Option<Range<usize>> {
-        let has = |set: &Set| hits.iter().any(|hit| self.is_in(*hit, *set));
+    fn span(&self, rule: &Rule, key: &Hit) -> Option<Range<usize>> {
+        let has = |set: &Set| self.hits.iter().any(|hit| self.is_in(hit, *set));
         let (before, after) = (&rule.items[..rule.key], &rule.items[rule.key + 1..]);
-        let start = self.start(key.start, rule.items[rule.key].distance, before, hits)?;
-        let end = self.end(key.end, after, hits)?;
+        let start = self.start(key.start, rule.items[rule.key].distance, before)?;
+        let end = self.end(key.end, after)?;
         (rule.anywhere.iter().all(has) && !rule.forbidden.iter().any(has)).then_some(start..end)
     }
 
     /// Returns the start of the first of the items before a place.
-    fn start(&self, place: usize, distance: usize, items: &[Item], hits: &[Hit]) -> Option<usize> {
+    fn start(&self, place: usize, distance: usize, items: &[Item]) -> Option<usize> {
         let Some((item, items)) = items.split_last() else { return Some(place) };
-        let until = hits.partition_point(|hit| hit.start < place);
-        let near = hits[..until].iter().rev().take_while(|hit| hit.start + distance + LONGEST_WORD >= place);
-        near.filter(|hit| hit.end <= place && hit.end + distance >= place && self.is_in(**hit, item.set))
-            .find_map(|hit| self.start(hit.start, item.distance, items, hits))
+        let until = self.hits.partition_point(|hit| hit.start < place);
+        let near = self.hits[..until].iter().rev().take_while(|hit| hit.start + distance + LONGEST_WORD >= place);
+        near.filter(|hit| hit.end <= place && hit.end + distance >= place && self.is_in(hit, item.set))
+            .find_map(|hit| self.start(hit.start, item.distance, items))
     }
 
     /// Returns the end of the last of the items after a place.
-    fn end(&self, place: usize, items: &[Item], hits: &[Hit]) -> Option<usize> {
+    fn end(&self, place: usize, items: &[Item]) -> Option<usize> {
         let Some((item, items)) = items.split_first() else { return Some(place) };
-        let from = hits.partition_point(|hit| hit.start < place);
-        let near = hits[from..].iter().take_while(|hit| hit.start <= place + item.distance);
-        near.filter(|hit| self.is_in(**hit, item.set)).find_map(|hit| self.end(hit.end, items, hits))
+        let from = self.hits.partition_point(|hit| hit.start < place);
+        let near = self.hits[from..].iter().take_while(|hit| hit.start <= place + item.distance);
+        near.filter(|hit| self.is_in(hit, item.set)).find_map(|hit| self.end(hit.end, items))
     }
 
-    fn is_in(&self, hit: Hit, set: Set) -> bool {
-        self.words[hit.word].sets.binary_search(&set).is_ok()
+    fn is_in(&self, hit: &Hit, set: Set) -> bool {
+        let word = self.rules.word(hit);
+        word.signature & (1 << (set % 64)) != 0 && word.sets.of(&self.rules.sets).binary_search(&set).is_ok()
+    }
+}
+
+impl Part {
+    /// Adds values to the end of a table.
+    fn append<T>(table: &mut Vec<T>, values: Vec<T>) -> Self {
+        let place = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let start = place(table.len());
+        table.extend(values);
+        Self { start, end: place(table.len()) }
+    }
+
+    fn of<T>(self, table: &[T]) -> &[T] {
+        &table[self.start as usize..self.end as usize]
     }
 }
 
 impl Hit {
-    fn new(units: Range<usize>, word: usize) -> Self {
+    fn new(units: Range<usize>, word: u32) -> Self {
         Self { word, start: units.start, end: units.end }
     }
 }
 
 impl Finder {
-    /// Adds a word unless it has no letters; returns true if it has.
-    fn add_text(&mut self, text: &str, word: usize) -> bool {
-        let (text, is_stem) = text.strip_suffix('*').map_or((text, false), |stem| (stem, true));
-        let plain = PlainText::of(text);
-        let mut keys: Vec<u64> = plain.words.iter().map(|word| word.key).collect();
-        match plain.words.last().filter(|_| is_stem) {
-            Some(last) => {
-                let stem = plain.text_of(last).to_owned();
-                keys.pop();
-                self.stems.entry(stem_key(&stem)).or_default().push(Stem { before: keys, beginning: stem, word });
-            }
-            None => self.add(&keys, word),
+    /// Returns the sets of a word, which is added to `words` if it is new.
+    fn add<'words>(&mut self, keys: &[u64], words: &'words mut Vec<Vec<Set>>) -> &'words mut Vec<Set> {
+        let mut number = keys.first().copied().unwrap_or_default();
+        for key in keys.iter().skip(1) {
+            self.entries.entry(number).or_default().has_longer = true;
+            number = pair_key(number, *key);
         }
-        !plain.words.is_empty()
+        let word = *self.entries.entry(number).or_default().word.get_or_insert_with(|| new_word(words));
+        &mut words[word as usize]
     }
 
-    fn add(&mut self, keys: &[u64], word: usize) {
-        match keys {
-            [] => {}
-            [single] => self.single.entry(*single).or_default().push(word),
-            [first, second, rest @ ..] => {
-                let longer = Longer { rest: rest.to_vec(), word };
-                self.longer.entry(pair_key(*first, *second)).or_default().push(longer);
-            }
-        }
+    fn add_stem<'words>(&mut self, plain: &PlainText, words: &'words mut Vec<Vec<Set>>) -> &'words mut Vec<Set> {
+        let beginning = plain.words.last().map_or("", |word| plain.text_of(word)).to_owned();
+        let before = plain.keys[..plain.keys.len() - 1].to_vec();
+        let word = new_word(words);
+        self.stems.entry(stem_key(&beginning)).or_default().push(Stem { before, beginning, word });
+        &mut words[word as usize]
     }
 
-    fn find(&self, keys: &[u64], mut each: impl FnMut(Range<usize>, usize)) {
-        for (place, key) in keys.iter().enumerate() {
-            for word in self.single.get(key).into_iter().flatten() {
-                each(place..place + 1, *word);
-            }
-            let Some(second) = keys.get(place + 1) else { continue };
-            for Longer { rest, word } in self.longer.get(&pair_key(*key, *second)).into_iter().flatten() {
-                if keys[place + 2..].starts_with(rest) {
-                    each(place..place + 2 + rest.len(), *word);
+    fn find(&self, keys: &[u64], mut each: impl FnMut(Range<usize>, u32)) {
+        for (start, first) in keys.iter().enumerate() {
+            let (mut number, mut end) = (*first, start + 1);
+            while let Some(entry) = self.entries.get(&number) {
+                if let Some(word) = entry.word {
+                    each(start..end, word);
                 }
+                let Some(next) = keys.get(end).filter(|_| entry.has_longer) else { break };
+                number = pair_key(number, *next);
+                end += 1;
             }
         }
     }
 
-    fn find_stems(&self, text: &PlainText, keys: &[u64], mut each: impl FnMut(Range<usize>, usize)) {
+    fn find_stems(&self, text: &PlainText, mut each: impl FnMut(Range<usize>, u32)) {
         for (place, word) in text.words.iter().enumerate() {
             let letters = text.text_of(word);
             if letters.len() < STEM || !letters.is_ascii() {
                 continue;
             }
             for Stem { before, beginning, word } in self.stems.get(&stem_key(letters)).into_iter().flatten() {
-                if letters.starts_with(beginning) && keys[..place].ends_with(before) {
+                if letters.starts_with(beginning) && text.keys[..place].ends_with(before) {
                     each(place - before.len()..place + 1, *word);
                 }
             }
         }
     }
+}
+
+/// Adds a word without sets and returns its number.
+fn new_word(words: &mut Vec<Vec<Set>>) -> u32 {
+    words.push(Vec::new());
+    u32::try_from(words.len() - 1).unwrap_or(u32::MAX)
 }
 
 fn stem_key(word: &str) -> u64 {
@@ -329,7 +402,8 @@ struct Reader<'file> {
     /// Sets by their alternatives.
     sets: HashMap<String, Set>,
     count: Set,
-    words: HashMap<String, Word>,
+    /// The sets of each word.
+    words: HashMap<String, Vec<Set>>,
     rules: Vec<Rule>,
     faults: Vec<String>,
 }
@@ -408,11 +482,33 @@ impl<'file> Reader<'file> {
     }
 
     fn add(&mut self, word: &str, set: Set) {
-        if let Some(known) = self.words.get_mut(word) {
-            known.sets.push(set);
+        if let Some(sets) = self.words.get_mut(word) {
+            sets.push(set);
         } else {
-            self.words.insert(word.to_owned(), Word { sets: vec![set], ..Word::default() });
+            self.words.insert(word.to_owned(), vec![set]);
         }
+    }
+
+    /// Chooses the key item of each rule and returns the rules by its set.
+    fn rules_by_key(&mut self) -> Vec<Vec<Candidate>> {
+        // Words of many sets, such as pronouns, and words of one letter are the commonest.
+        let mut commonness = vec![0; usize::from(self.count) + 1];
+        for (text, sets) in &self.words {
+            let is_short = text.chars().count() == 1;
+            for set in sets {
+                commonness[usize::from(*set)] += sets.len() * if is_short { 20 } else { 1 };
+            }
+        }
+        let mut by_key = vec![Vec::new(); commonness.len()];
+        for (number, rule) in (0..).zip(&mut self.rules) {
+            let mut items: Vec<usize> = (0..rule.items.len()).collect();
+            items.sort_by_key(|item| commonness[usize::from(rule.items[*item].set)]);
+            let Some((key, others)) = items.split_first() else { continue };
+            rule.key = *key;
+            let other = others.first().map(|item| rule.items[*item].set);
+            by_key[usize::from(rule.items[*key].set)].push(Candidate { rule: number, other });
+        }
+        by_key
     }
 }
 

@@ -25,7 +25,6 @@ const SPELLED_OUT: usize = 3;
 pub(super) struct Word {
     /// Its place in the text of the words.
     place: Range<usize>,
-    pub(super) key: u64,
     /// Its units.
     pub(super) units: Range<usize>,
 }
@@ -35,6 +34,8 @@ pub(super) struct Word {
 pub(super) struct PlainText {
     text: String,
     pub(super) words: Vec<Word>,
+    /// The words as keys.
+    pub(super) keys: Vec<u64>,
     /// The units; those of a word that is divided into syllables are the syllables.
     pub(super) units: Vec<u64>,
     /// The syllables of all units; empty if nothing in the text is typed in pinyin.
@@ -76,68 +77,43 @@ pub fn is_pinyin(text: &str) -> bool {
     script_of(text) == Script::NoHan && !PlainText::of(text).pinyin.is_empty()
 }
 
-#[derive(Clone)]
-enum Token {
-    Han(char),
-    Word(String),
-    Stop,
-}
-
 impl PlainText {
     pub(super) fn of(text: &str) -> Self {
-        let tokens = tokens(text);
-        let has_han = tokens.iter().any(|token| matches!(token, Token::Han(_)));
-        let words = tokens.iter().filter_map(Token::word);
-        let readable = words.clone().filter(|word| !syllables(word).is_empty()).count();
-        let reads_pinyin = readable > 0 && (has_han || readable * 100 >= words.count() * PINYIN_SHARE);
+        let WordReader { text, places, .. } = WordReader::read(text);
+        let latin = places.iter().map(|place| &text[place.clone()]).filter(|word| is_latin(word));
+        let readable = latin.clone().filter(|word| Syllables::of(word).next().is_some()).count();
+        let is_read = readable > 0 && (text.contains(is_han) || readable * 100 >= latin.count() * PINYIN_SHARE);
         let mut plain = Self {
-            text: String::with_capacity(text.len()),
-            words: Vec::with_capacity(tokens.len()),
-            units: Vec::with_capacity(tokens.len()),
+            words: Vec::with_capacity(places.len()),
+            keys: Vec::with_capacity(places.len()),
+            units: Vec::with_capacity(places.len()),
             ..Self::default()
         };
-        for token in &tokens {
-            plain.push(token, reads_pinyin);
+        for place in places {
+            plain.push(&text, place, is_read);
         }
-        plain
+        Self { text, ..plain }
     }
 
-    fn push(&mut self, token: &Token, reads_pinyin: bool) {
-        match token {
-            Token::Han(letter) => {
-                self.push_word(letter.encode_utf8(&mut [0; 4]), &[]);
-                if reads_pinyin {
-                    self.pinyin.push(key(letter.to_pinyin().map_or(NO_SYLLABLE, |reading| reading.plain())));
-                }
-            }
-            Token::Word(word) if reads_pinyin => {
-                let syllables = syllables(word);
-                self.push_word(word, &syllables);
-                self.pinyin.extend(syllables.iter().map(|syllable| key(syllable)));
-                self.is_typed_in_pinyin.resize(self.pinyin.len(), true);
-                self.pinyin.resize(self.units.len(), key(NO_SYLLABLE));
-            }
-            Token::Word(word) => self.push_word(word, &[]),
-            Token::Stop => {
-                self.push_word(STOP, &[]);
-                if reads_pinyin {
-                    self.pinyin.push(key(NO_SYLLABLE));
-                }
-            }
-        }
-        self.is_typed_in_pinyin.resize(self.units.len(), false);
-    }
-
-    fn push_word(&mut self, word: &str, syllables: &[&str]) {
-        let (place, unit) = (self.text.len(), self.units.len());
-        self.text.push_str(word);
+    /// Adds a word, and its reading in pinyin if the text is read as such.
+    fn push(&mut self, text: &str, place: Range<usize>, is_read_as_pinyin: bool) {
+        let (word, first) = (&text[place.clone()], self.units.len());
         let key_of_word = key(word);
-        if syllables.is_empty() {
-            self.units.push(key_of_word);
-        } else {
-            self.units.extend(syllables.iter().map(|syllable| key(syllable)));
+        if is_read_as_pinyin && is_latin(word) {
+            self.units.extend(Syllables::of(word).map(key));
+            self.pinyin.extend_from_slice(&self.units[first..]);
+            self.is_typed_in_pinyin.resize(self.units.len(), true);
         }
-        self.words.push(Word { place: place..self.text.len(), key: key_of_word, units: unit..self.units.len() });
+        if self.units.len() == first {
+            self.units.push(key_of_word);
+            if is_read_as_pinyin {
+                let reading = word.chars().next().and_then(|letter| letter.to_pinyin());
+                self.pinyin.push(key(reading.map_or(NO_SYLLABLE, |reading| reading.plain())));
+            }
+            self.is_typed_in_pinyin.push(false);
+        }
+        self.keys.push(key_of_word);
+        self.words.push(Word { place, units: first..self.units.len() });
     }
 
     pub(super) fn text_of(&self, word: &Word) -> &str {
@@ -155,7 +131,7 @@ impl PlainText {
         let of_word = |word: &Word| {
             let text = self.text_of(word);
             let is_divided = word.units.len() > 1;
-            let parts = if is_divided { syllables(text) } else { vec![text] };
+            let parts = if is_divided { Syllables::of(text).collect() } else { vec![text] };
             parts.into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()
         };
         self.words.iter().flat_map(of_word).collect()
@@ -166,19 +142,13 @@ impl PlainText {
         let mut spaced = String::with_capacity(2 * self.text.len());
         for word in &self.words {
             let text = self.text_of(word);
-            if text.is_ascii() && text != STOP {
+            if is_latin(text) && text.is_ascii() {
                 spaced.extend([if spaced.ends_with(' ') { "" } else { " " }, text, " "]);
             } else {
                 spaced.push_str(text);
             }
         }
         spaced
-    }
-}
-
-impl Token {
-    fn word(&self) -> Option<&str> {
-        if let Self::Word(word) = self { Some(word) } else { None }
     }
 }
 
@@ -202,84 +172,108 @@ pub(super) fn pair_key(first: u64, second: u64) -> u64 {
 }
 
 /// Returns the syllables of a word of Han characters; none if it has others.
-pub(super) fn pinyin_of(word: &str) -> Option<Vec<u64>> {
-    let syllable = |token: &Token| match token {
-        Token::Han(letter) => letter.to_pinyin().map(|reading| key(reading.plain())),
-        _ => None,
-    };
-    tokens(word).iter().map(syllable).collect()
+pub(super) fn pinyin_of(word: &PlainText) -> Option<Vec<u64>> {
+    let syllable = |letter: char| letter.to_pinyin().map(|reading| key(reading.plain()));
+    word.text.chars().map(syllable).collect()
 }
 
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::with_capacity(text.len() / 2);
-    let mut word = String::new();
-    let end_word = |tokens: &mut Vec<Token>, word: &mut String| {
-        if !word.is_empty() {
-            tokens.push(Token::Word(plain_word(std::mem::take(word))));
+fn is_han(letter: char) -> bool {
+    letter >= '\u{2E80}'
+}
+
+fn is_latin(word: &str) -> bool {
+    word != STOP && !word.starts_with(is_han)
+}
+
+/// Reads a text as words without disguises.
+#[derive(Default)]
+struct WordReader {
+    text: String,
+    /// The places of the words that have ended.
+    places: Vec<Range<usize>>,
+    /// The start of the next word.
+    start: usize,
+}
+
+impl WordReader {
+    fn read(text: &str) -> Self {
+        let mut reader = Self { text: String::with_capacity(text.len()), ..Self::default() };
+        reader.places.reserve(text.len() / 3);
+        for character in text.chars() {
+            match folding().fold(character) {
+                Fold::Letter(letter) => reader.push(letter),
+                Fold::Letters(letters) => letters.iter().for_each(|letter| reader.push(*letter)),
+                Fold::Mark | Fold::Invisible => {}
+                Fold::Separator if matches!(character, '\'' | '’' | '‘' | '`' | '´' | 'ʼ') => {}
+                Fold::Separator if reader.start < reader.text.len() && matches!(character, '@' | '$') => {
+                    reader.push(if character == '@' { 'a' } else { 's' });
+                }
+                Fold::Separator => reader.end_word(),
+                Fold::Stop => {
+                    reader.end_word();
+                    reader.text.push_str(STOP);
+                    reader.end_word();
+                }
+            }
         }
-    };
-    let push = |tokens: &mut Vec<Token>, word: &mut String, letter: char| {
-        if letter >= '\u{2E80}' {
-            end_word(tokens, word);
-            tokens.push(Token::Han(letter));
+        reader.end_word();
+        reader.join_spelled_out();
+        reader
+    }
+
+    fn push(&mut self, letter: char) {
+        if is_han(letter) {
+            self.end_word();
+            self.text.push(letter);
+            self.end_word();
         } else {
-            word.push(letter);
-        }
-    };
-    for character in text.chars() {
-        match folding().fold(character) {
-            Fold::Letter(letter) => push(&mut tokens, &mut word, letter),
-            Fold::Letters(letters) => letters.iter().for_each(|letter| push(&mut tokens, &mut word, *letter)),
-            Fold::Mark | Fold::Invisible => {}
-            Fold::Separator if matches!(character, '\'' | '’' | '‘' | '`' | '´' | 'ʼ') => {}
-            Fold::Separator if !word.is_empty() && matches!(character, '@' | '$') => {
-                word.push(if character == '@' { 'a' } else { 's' });
-            }
-            Fold::Separator => end_word(&mut tokens, &mut word),
-            Fold::Stop => {
-                end_word(&mut tokens, &mut word);
-                tokens.push(Token::Stop);
-            }
+            self.text.push(letter);
         }
     }
-    end_word(&mut tokens, &mut word);
-    join_spelled_out(tokens)
+
+    fn end_word(&mut self) {
+        let end = self.text.len();
+        if self.start < end {
+            read_digits_as_letters(&mut self.text, self.start);
+            self.places.push(self.start..end);
+            self.start = end;
+        }
+    }
+
+    /// Joins single letters in sequence: `k m s`.
+    fn join_spelled_out(&mut self) {
+        let Self { text, places, .. } = self;
+        let is_single = |place: &Range<usize>| place.len() == 1 && text[place.clone()] != *STOP;
+        if places.windows(SPELLED_OUT).any(|places| places.iter().all(is_single)) {
+            let parts = places.chunk_by(|one, other| is_single(one) && is_single(other));
+            let joined = parts.flat_map(|part| match part {
+                [first, .., last] if part.len() >= SPELLED_OUT => vec![first.start..last.end],
+                _ => part.to_vec(),
+            });
+            *places = joined.collect();
+        }
+    }
 }
 
-/// Returns a word with the letters that digits in it stand for: `su1cide`.
-fn plain_word(word: String) -> String {
+/// Replaces the digits of a word by the letters that they stand for: `su1cide`.
+fn read_digits_as_letters(text: &mut String, start: usize) {
+    let word = &text[start..];
     let is_letter = |character: char| character.is_ascii_lowercase();
-    let has_digit = word.contains(|character: char| character.is_ascii_digit());
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     // A digit at an end is a number beside the word: `day3`.
     if !has_digit || !word.starts_with(is_letter) || !word.ends_with(is_letter) {
-        return word;
+        return;
     }
-    word.chars()
-        .map(|character| match character {
-            '0' => 'o',
-            '1' => 'i',
-            '3' => 'e',
-            '4' => 'a',
-            '5' => 's',
-            other => other,
-        })
-        .collect()
-}
-
-fn join_spelled_out(tokens: Vec<Token>) -> Vec<Token> {
-    let is_single = |token: &Token| matches!(token, Token::Word(word) if word.len() == 1);
-    if !tokens.windows(SPELLED_OUT).any(|tokens| tokens.iter().all(is_single)) {
-        return tokens;
-    }
-    let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
-    for part in tokens.chunk_by(|one, other| is_single(one) && is_single(other)) {
-        if part.len() >= SPELLED_OUT {
-            joined.push(Token::Word(part.iter().filter_map(Token::word).collect()));
-        } else {
-            joined.extend_from_slice(part);
-        }
-    }
-    joined
+    let letters = word.chars().map(|character| match character {
+        '0' => 'o',
+        '1' => 'i',
+        '3' => 'e',
+        '4' => 'a',
+        '5' => 's',
+        other => other,
+    });
+    let word: String = letters.collect();
+    text.replace_range(start.., &word);
 }
 
 /// The syllables of pinyin, letter by letter.
@@ -328,20 +322,37 @@ impl SyllableTree {
     }
 }
 
-/// Divides a word into syllables of pinyin, long ones first; none if that is not possible.
-fn syllables(word: &str) -> Vec<&str> {
-    let letters = word.as_bytes();
-    if letters.len() > MAX_PINYIN {
-        return Vec::new();
+/// The syllables of pinyin that a word is divided into, long ones first; none if it cannot be.
+struct Syllables<'word> {
+    rest: &'word str,
+    /// The length of the first syllable of each end of the word that can be divided.
+    lengths: [u8; MAX_PINYIN],
+    start: usize,
+}
+
+impl<'word> Syllables<'word> {
+    fn of(word: &'word str) -> Self {
+        let letters = word.as_bytes();
+        let mut lengths = [0; MAX_PINYIN];
+        if letters.len() <= MAX_PINYIN {
+            for start in (0..letters.len()).rev() {
+                let fits = |length: &usize| start + length == letters.len() || lengths[start + length] > 0;
+                let longest = SYLLABLES.lengths(&letters[start..]).filter(fits).last().unwrap_or(0);
+                lengths[start] = u8::try_from(longest).unwrap_or(0);
+            }
+        }
+        Self { rest: word, lengths, start: 0 }
     }
-    // The length of the first syllable of each end of the word that can be divided.
-    let mut first = [0; MAX_PINYIN + 1];
-    for start in (0..letters.len()).rev() {
-        let fits = |length: &usize| start + length == letters.len() || first[start + length] > 0;
-        first[start] = SYLLABLES.lengths(&letters[start..]).filter(fits).last().unwrap_or(0);
+}
+
+impl<'word> Iterator for Syllables<'word> {
+    type Item = &'word str;
+
+    fn next(&mut self) -> Option<&'word str> {
+        let length = usize::from(*self.lengths.get(self.start)?);
+        let (syllable, rest) = self.rest.split_at_checked(length).filter(|_| length > 0)?;
+        self.start += length;
+        self.rest = rest;
+        Some(syllable)
     }
-    let starts = std::iter::successors((first[0] > 0).then_some(0), |start| {
-        Some(start + first[*start]).filter(|next| *next < letters.len())
-    });
-    starts.map(|start| &word[start..start + first[start]]).collect()
 }
