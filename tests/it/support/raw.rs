@@ -81,6 +81,8 @@ pub fn disconnect_after(server: &mut Server, request: &str) {
         page.lines().any(|line| line.starts_with("yarrow_requests_total{") && line.contains("status=\"499\""))
     };
     assert!(!has_left(), "a client disconnected before");
+    let has_stored_runs = "select count(*) > 0 from settings where name = 'jobs.last_runs'";
+    eventually("the first change of the jobs is stored", || server.value(has_stored_runs));
     let database = server.database();
     database.execute_batch("begin immediate").unwrap();
     let before = Server::waiting_changes(&metrics);
