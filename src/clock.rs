@@ -33,10 +33,3 @@ impl Clock {
         self.behind.store(milliseconds(by), Ordering::Relaxed);
     }
 }
-
-/// Returns the processor time of this thread. Other work on the machine hardly changes it, so tests compare it.
-#[cfg(test)]
-pub fn thread_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
-}

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fs};
 
 use pinyin::ToPinyin;
-use yarrow::domain::moderation::engine::{ContentType, Engine, Match, Word};
+use screening::engine::{ContentType, Engine, Match, Word};
 
 use super::corpus::Random;
 

@@ -1,6 +1,6 @@
 //! Words and texts built from common Chinese words by a fixed random sequence, so that every run measures the same.
 
-use yarrow::domain::moderation::engine::Word;
+use screening::engine::Word;
 
 const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
 const ENGLISH: &[&str] = &["hello", "today", "question", "job", "love", "iPhone", "2024", "exam", "ok"];

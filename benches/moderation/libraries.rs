@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
+use screening::engine::{ContentType, Engine, Word};
 use unicode_normalization::UnicodeNormalization;
-use yarrow::domain::moderation::engine::{ContentType, Engine, Word};
 
 use super::{Library, TEXTS, as_f64, corpus::Random, seconds};
 

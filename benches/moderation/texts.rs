@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use yarrow::domain::moderation::engine::{ContentType, Engine, Match, contacts};
+use screening::engine::{ContentType, Engine, Match, contacts};
 
 const TEXTS: &str = include_str!("texts.tsv");
 

@@ -13,7 +13,6 @@ mod fen;
 mod host_pattern;
 mod json;
 mod micro_amount;
-mod named_enum;
 mod network;
 mod origin_pattern;
 mod pem;
@@ -43,7 +42,8 @@ pub use pem::{PemBlock, PemFault, looks_like_key, parse_pem, without_byte_order_
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use pluralize::pluralize;
 pub use quiet_hours::QuietHours;
-pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
+pub use screening::is_invisible;
+pub use text::{clean, clean_as_sent, clean_line, clean_lines};
 pub use time::{Date, LocalTime, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 pub use time_input::{TimeInput, time_range};
 

@@ -4,7 +4,6 @@
 //! the word list decides and the ruling is marked as degraded. With the fallback off, the text is rejected for now. No
 //! text passes without a decision. A rejection names the field, never the word, and is recorded as a violation.
 
-pub mod engine;
 pub mod words;
 pub mod violations;
 pub mod suspension_rules;
@@ -20,7 +19,6 @@ pub mod policy;
 pub mod shadow_sampler;
 mod service;
 mod check;
-pub mod risk;
 pub mod word_list;
 pub mod adviser;
 pub mod compare;
@@ -32,4 +30,5 @@ pub use check::{
     moderate_locally, record, rejected, screen, screen_question,
 };
 pub use ruling::{LOCAL, REPLACEMENT, Ruling};
+pub use screening::{engine, risk};
 pub use service::Moderation;

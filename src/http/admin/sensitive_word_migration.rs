@@ -19,6 +19,7 @@ use crate::{
     http::{
         admin::sensitive_words::FoundWord,
         numbered_page::NumberedPage,
+        openapi::enums::ContentTypeName,
         params::{Content, Flag, Nothing, PageNumber, PageSize, page, parameters},
         reply::Json,
         request_context::RequestContext,
@@ -315,7 +316,7 @@ pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<Mo
 pub struct ShownDisagreement {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = ContentType)]
+    #[schema(value_type = ContentTypeName)]
     content_type: String,
     /// The service that decided.
     #[schema(value_type = Service)]

@@ -9,7 +9,7 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         adviser::{self, WordAdvice},
-        engine::{ContentType, ContentTypes, Match, MatchWay, Severity, Word},
+        engine::{ContentType, ContentTypes, Match, Severity, Word},
         phrase_warning::PhraseWarning,
         status,
         word_list::{self, WordChoice},
@@ -19,6 +19,7 @@ use crate::{
     http::{
         body::RawValue,
         numbered_page::NumberedPage,
+        openapi::enums::{ContentTypeName, MatchWayName, SeverityName},
         params::{
             Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
         },
@@ -84,12 +85,12 @@ pub struct WordAdded {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
-    #[schema(value_type = Severity)]
+    #[schema(value_type = SeverityName)]
     severity: &'static str,
     #[schema(example = json!(["spam"]))]
     tags: Vec<String>,
     /// The content types in which it is looked for; empty for all.
-    #[schema(value_type = Vec<ContentType>)]
+    #[schema(value_type = Vec<ContentTypeName>)]
     content_types: Vec<&'static str>,
     /// False if it was listed before.
     #[schema(example = true)]
@@ -395,12 +396,12 @@ pub struct ShownWord {
     /// True if it also matches by pronunciation.
     #[schema(example = true)]
     by_sound: bool,
-    #[schema(value_type = Severity)]
+    #[schema(value_type = SeverityName)]
     severity: &'static str,
     #[schema(example = json!(["spam"]))]
     tags: Vec<String>,
     /// The content types in which it is looked for; empty for all.
-    #[schema(value_type = Vec<ContentType>)]
+    #[schema(value_type = Vec<ContentTypeName>)]
     content_types: Vec<&'static str>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
@@ -492,12 +493,12 @@ pub struct FoundWord {
     word: String,
     #[schema(example = "gambling")]
     r#type: String,
-    #[schema(value_type = Severity)]
+    #[schema(value_type = SeverityName)]
     severity: &'static str,
     #[schema(example = json!(["spam"]))]
     tags: Vec<String>,
     /// The way in which the word was found.
-    #[schema(value_type = MatchWay)]
+    #[schema(value_type = MatchWayName)]
     way: &'static str,
     /// Offsets into the text in characters (Unicode scalar values); the end is exclusive.
     #[schema(example = 2)]
@@ -522,7 +523,7 @@ impl From<Match> for FoundWord {
 pub struct TextTested {
     #[schema(example = false)]
     allowed: bool,
-    #[schema(value_type = ContentType)]
+    #[schema(value_type = ContentTypeName)]
     content_type: &'static str,
     /// The treatment of the text: `allow`, `review`, `mask` or `block`.
     #[schema(example = "block")]

@@ -18,6 +18,7 @@ use crate::{
     http::{
         body::RawValue,
         numbered_page::NumberedPage,
+        openapi::enums::ContentTypeName,
         params::{
             DaysToKeep, Label, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange,
             optional_time_range, page, parameters, whole_number,
@@ -66,7 +67,7 @@ pub struct ShownViolation {
     id: String,
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(value_type = ContentType)]
+    #[schema(value_type = ContentTypeName)]
     content_type: String,
     /// The type of the first word found.
     #[schema(example = "gambling")]

@@ -44,20 +44,32 @@ use crate::{
     types::{Locale, SuspensionScope},
 };
 
+// Stand for enumerations of another crate in the schemas of fields.
+pub struct ContentTypeName;
+pub struct SeverityName;
+pub struct MatchWayName;
+
 macro_rules! enumerations {
-    ($($values:ty = $name:literal, $example:literal, $description:literal;)*) => {$(
-        impl ToSchema for $values {
+    ($($values:ty = $name:literal, $example:literal, $description:literal;)*) => {
+        $(enumeration! { $values, $values = $name, $example, $description })*
+    };
+}
+
+macro_rules! enumeration {
+    ($described:ty, $values:ty = $name:literal, $example:literal, $description:literal) => {
+        impl ToSchema for $described {
             fn name() -> Cow<'static, str> {
                 $name.into()
             }
         }
 
-        impl PartialSchema for $values {
+        impl PartialSchema for $described {
             fn schema() -> RefOr<Schema> {
-                Schema::from(one_of_names($description, Self::ALL.map(Self::name).into(), $example)).into()
+                let names = <$values>::ALL.map(<$values>::name).into();
+                Schema::from(one_of_names($description, names, $example)).into()
             }
         }
-    )*};
+    };
 }
 
 enumerations! {
@@ -65,7 +77,6 @@ enumerations! {
     AudienceName = "Audience", "all", "The recipients of a notification.";
     BillDifferenceCode = "BillDifferenceCode", "not_in_bill", "A difference between a bill and our records.";
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
-    ContentType = "ContentType", "question", "The use of a text.";
     DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";
     DeletedKind = "DeletedKind", "session", "The kind of something deleted.";
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
@@ -78,8 +89,6 @@ enumerations! {
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";
-    Severity = "Severity", "medium", "The severity of a listed word.";
-    MatchWay = "MatchWay", "exact", "The way in which a listed word was found, the most certain first.";
     ReviewState = "ReviewState", "waiting", "The state of a text in review.";
     Method = "CastingMethod", "numbers", "The method of casting.";
     OrderState = "OrderState", "credited", "State of an order.";
@@ -97,3 +106,7 @@ enumerations! {
     UserState = "UserState", "active", "The state of a user.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
 }
+
+enumeration! { ContentTypeName, ContentType = "ContentType", "question", "The use of a text." }
+enumeration! { SeverityName, Severity = "Severity", "medium", "The severity of a listed word." }
+enumeration! { MatchWayName, MatchWay = "MatchWay", "exact", "The way in which a listed word was found, the most certain first." }

@@ -2,6 +2,6 @@
 
 mod chart;
 pub mod document;
-mod enums;
+pub mod enums;
 pub mod headers;
 pub mod schemas;

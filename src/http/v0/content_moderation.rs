@@ -10,6 +10,7 @@ use crate::{
     http::{
         admin::sensitive_words::FoundWord,
         claims::Claims,
+        openapi::enums::ContentTypeName,
         params::{Question, parameters},
         reply::Json,
         request_context::RequestContext,
@@ -30,7 +31,7 @@ parameters! {
 pub struct QuestionChecked {
     #[schema(example = true)]
     allowed: bool,
-    #[schema(value_type = ContentType)]
+    #[schema(value_type = ContentTypeName)]
     content_type: &'static str,
     /// The service that decided: `local`, or the external service's name.
     #[schema(example = "local")]

@@ -10,8 +10,11 @@ use crate::support::{CommandOutput, Request, Response, Server, Setup, contents_o
 
 const PASSWORD: &str = "correct horse battery staple";
 
-/// An authenticator app.
-struct Authenticator(Vec<u8>);
+/// An authenticator app. Its clock stands still, so that a test does not depend on the second in which it starts.
+struct Authenticator {
+    key: Vec<u8>,
+    step: i64,
+}
 
 impl Authenticator {
     fn of(secret: &str) -> Self {
@@ -21,15 +24,15 @@ impl Authenticator {
             write!(bits, "{value:05b}").unwrap();
         }
         let byte = |bits: &[char]| u8::from_str_radix(&bits.iter().collect::<String>(), 2).unwrap();
-        Self(bits.chars().collect::<Vec<_>>().chunks_exact(8).map(byte).collect())
+        let key = bits.chars().collect::<Vec<_>>().chunks_exact(8).map(byte).collect();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        Self { key, step: i64::try_from(now).unwrap() / 30 }
     }
 
-    /// Returns the code of the time step `steps` from now.
+    /// Returns the code of the time step `steps` from the current one.
     fn code(&self, steps: i64) -> String {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-        let step = i64::try_from(now).unwrap() / 30 + steps;
-        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.0);
-        let hash = hmac::sign(&key, &step.to_be_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.key);
+        let hash = hmac::sign(&key, &(self.step + steps).to_be_bytes());
         let offset = usize::from(hash.as_ref()[19] & 15);
         let chosen = u32::from_be_bytes(hash.as_ref()[offset..offset + 4].try_into().unwrap()) & 0x7fff_ffff;
         format!("{:06}", chosen % 1_000_000)
@@ -137,7 +140,8 @@ fn a_code_used_by_a_fast_clock_locks_nobody_out_and_is_not_reusable() {
     login(&server, Some(&app.code(0))).expect_problem(401, "invalid_credentials");
     forget_attempts(&server);
     // Its time has come.
-    server.edit("update admin_used_codes set step = unixepoch() / 30 + 1 where step > unixepoch() / 30 + 1000");
+    let next = app.step + 1;
+    server.edit(&format!("update admin_used_codes set step = {next} where step > {next} + 1000"));
     login(&server, Some(&app.code(1))).expect_problem(401, "invalid_credentials");
 }
 
@@ -180,7 +184,9 @@ fn the_secret_is_encrypted_with_the_server_key() {
     confirm(&server, &app.code(-1)).expect(0);
     let directory = server.kill();
     for bytes in contents_of(&directory) {
-        for trace in [&app.0[..], created["secret"].as_str().unwrap().as_bytes(), STANDARD.encode(&app.0).as_bytes()] {
+        for trace in
+            [&app.key[..], created["secret"].as_str().unwrap().as_bytes(), STANDARD.encode(&app.key).as_bytes()]
+        {
             assert!(!bytes.windows(trace.len()).any(|window| window == trace));
         }
     }

@@ -7,13 +7,13 @@ use super::ShownViolation;
 use crate::{
     domain::moderation::{
         acquittals::{self, Acquittal},
-        engine::{ContentType, MatchWay},
         phrase_warning::PhraseWarning,
         reviews::{self, BulkDecision, Review, ReviewDecision, ReviewFault, ReviewOutcome, ReviewState},
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
         numbered_page::NumberedPage,
+        openapi::enums::{ContentTypeName, MatchWayName},
         params::{ListedWord, PageNumber, PageSize, Reason, RowNumber, Rules, page, parameters},
         reply::Json,
         request_context::RequestContext,
@@ -77,7 +77,7 @@ pub struct ShownReview {
     id: String,
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(value_type = ContentType)]
+    #[schema(value_type = ContentTypeName)]
     content_type: String,
     /// The type of the first word found; `watched` for a user whose every text is reviewed.
     #[schema(example = "gambling")]
@@ -85,7 +85,7 @@ pub struct ShownReview {
     #[schema(example = json!(["赌博"]))]
     matched_words: Vec<String>,
     /// The ways in which the words were found.
-    #[schema(value_type = Vec<MatchWay>)]
+    #[schema(value_type = Vec<MatchWayName>)]
     ways: Vec<String>,
     /// The text as written; empty a day after the decision.
     #[schema(example = "一起du博吧")]

@@ -8,7 +8,7 @@ use std::{hash::Hasher, ops::Range, sync::LazyLock};
 
 use ::pinyin::ToPinyin;
 
-use crate::domain::moderation::engine::{Fold, KeyHasher, folding};
+use crate::engine::{Fold, KeyHasher, folding};
 
 /// Stands for a stop in the comparison form.
 const STOP: &str = "|";
@@ -16,6 +16,9 @@ const STOP: &str = "|";
 const NO_SYLLABLE: &str = "#";
 /// Texts in Latin letters are read as pinyin if at least this share of the words, in percent, can be.
 const PINYIN_SHARE: usize = 75;
+/// The most units of a part of a long text, and of a clause in it.
+const PART: usize = 20;
+const LONGEST_CLAUSE: usize = 16;
 /// Words with more letters are not divided into syllables.
 const MAX_PINYIN: usize = 48;
 /// Single letters in sequence that are read as one word: `k m s`.
@@ -42,6 +45,8 @@ pub(super) struct PlainText {
     pub(super) pinyin: Vec<u64>,
     /// True for each unit that was typed in pinyin.
     is_typed_in_pinyin: Vec<bool>,
+    /// The units before which a sentence or clause begins.
+    clauses: Vec<usize>,
 }
 
 /// The script in which a text is written.
@@ -79,7 +84,7 @@ pub fn is_pinyin(text: &str) -> bool {
 
 impl PlainText {
     pub(super) fn of(text: &str) -> Self {
-        let WordReader { text, places, .. } = WordReader::read(text);
+        let WordReader { text, places, clauses, .. } = WordReader::read(text);
         let latin = places.iter().map(|place| &text[place.clone()]).filter(|word| is_latin(word));
         let readable = latin.clone().filter(|word| Syllables::of(word).next().is_some()).count();
         let is_read = readable > 0 && (text.contains(is_han) || readable * 100 >= latin.count() * PINYIN_SHARE);
@@ -89,10 +94,34 @@ impl PlainText {
             units: Vec::with_capacity(places.len()),
             ..Self::default()
         };
+        let mut clauses = clauses.into_iter().peekable();
         for place in places {
+            while clauses.next_if(|start| *start <= place.start).is_some() {
+                plain.begin_clause();
+            }
             plain.push(&text, place, is_read);
         }
         Self { text, ..plain }
+    }
+
+    /// Begins a clause before the next unit. One that is long without a stop is divided.
+    fn begin_clause(&mut self) {
+        let last = self.clauses.last().copied().unwrap_or_default();
+        self.clauses.extend((last..self.units.len()).step_by(LONGEST_CLAUSE).skip(1));
+        self.clauses.push(self.units.len());
+    }
+
+    /// Returns the parts of a long text: neighbouring clauses.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> {
+        let ends = || self.clauses.iter().copied().skip(1).chain([self.units.len()]);
+        let part = move |start: usize| {
+            let end = ends().filter(|end| *end > start).take_while(|end| end - start <= PART).last();
+            start..end.or_else(|| ends().find(|end| *end > start)).unwrap_or(start)
+        };
+        let mut last = 0;
+        let is_new = move |part: &Range<usize>| std::mem::replace(&mut last, part.end) < part.end;
+        let is_long = self.units.len() > PART;
+        self.clauses.iter().filter(move |_| is_long).map(move |start| part(*start)).filter(is_new)
     }
 
     /// Adds a word, and its reading in pinyin if the text is read as such.
@@ -193,6 +222,8 @@ struct WordReader {
     places: Vec<Range<usize>>,
     /// The start of the next word.
     start: usize,
+    /// The places in the text at which clauses begin.
+    clauses: Vec<usize>,
 }
 
 impl WordReader {
@@ -208,11 +239,17 @@ impl WordReader {
                 Fold::Separator if reader.start < reader.text.len() && matches!(character, '@' | '$') => {
                     reader.push(if character == '@' { 'a' } else { 's' });
                 }
-                Fold::Separator => reader.end_word(),
+                Fold::Separator => {
+                    reader.end_word();
+                    if character == '.' {
+                        reader.clauses.push(reader.start);
+                    }
+                }
                 Fold::Stop => {
                     reader.end_word();
                     reader.text.push_str(STOP);
                     reader.end_word();
+                    reader.clauses.push(reader.start);
                 }
             }
         }
@@ -245,12 +282,14 @@ impl WordReader {
         let Self { text, places, .. } = self;
         let is_single = |place: &Range<usize>| place.len() == 1 && text[place.clone()] != *STOP;
         if places.windows(SPELLED_OUT).any(|places| places.iter().all(is_single)) {
-            let parts = places.chunk_by(|one, other| is_single(one) && is_single(other));
-            let joined = parts.flat_map(|part| match part {
-                [first, .., last] if part.len() >= SPELLED_OUT => vec![first.start..last.end],
-                _ => part.to_vec(),
-            });
-            *places = joined.collect();
+            let mut joined = Vec::with_capacity(places.len());
+            for part in places.chunk_by(|one, other| is_single(one) && is_single(other)) {
+                match part {
+                    [first, .., last] if part.len() >= SPELLED_OUT => joined.push(first.start..last.end),
+                    _ => joined.extend_from_slice(part),
+                }
+            }
+            *places = joined;
         }
     }
 }

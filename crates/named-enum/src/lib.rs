@@ -2,6 +2,7 @@
 
 /// Declares an enum with a name for each value. Generates `ALL`, the values in this order; `name`; and `from_name`,
 /// which returns the value with a name.
+#[macro_export]
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
         $($(#[$doc:meta])* $value:ident = $name:literal,)*
@@ -30,15 +31,14 @@ macro_rules! named_enum {
     };
 }
 
-/// Serializes enums as their names.
+/// Serializes enums as their names, with the serde of the caller.
+#[macro_export]
 macro_rules! serialize_by_name {
     ($($enum:ty),*) => {$(
-        impl serde::Serialize for $enum {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl ::serde::Serialize for $enum {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
             }
         }
     )*};
 }
-
-pub(crate) use {named_enum, serialize_by_name};

@@ -1,6 +1,6 @@
 //! The types of the interface: content types, listed words and matches.
 
-use crate::types::named_enum;
+use named_enum::named_enum;
 
 /// Maximum matches of a text. One that has so many is not searched for more disguises, and callers refuse it.
 pub const MAX_MATCHES: usize = 200;

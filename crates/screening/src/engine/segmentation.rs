@@ -156,7 +156,7 @@ impl Segmentation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::moderation::engine::letters;
+    use crate::engine::letters;
 
     fn cut(text: &str, word: &str) -> WordCut {
         let read = letters::read(text, false);

@@ -108,7 +108,7 @@ pub(super) fn resembled(text: &str) -> Option<Reading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::moderation::engine::folding::folded_letter;
+    use crate::engine::folding::folded_letter;
 
     #[test]
     fn positions_stay_the_same() {

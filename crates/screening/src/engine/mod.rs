@@ -50,8 +50,8 @@ mod case_table;
 mod property_tests;
 
 pub use contact::{ContactKind, contacts, is_assigned_nickname};
-pub(super) use fixed_map::{FixedMap, KeyHasher};
-pub(super) use folding::{Fold, folding};
+pub(crate) use fixed_map::{FixedMap, KeyHasher};
+pub(crate) use folding::{Fold, folding};
 pub use lexicon::normalise;
 pub use rules::is_malformed_rule;
 pub use search::Engine;

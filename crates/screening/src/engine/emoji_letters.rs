@@ -66,7 +66,7 @@ pub(super) const fn separator(bytes: usize) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::moderation::engine::folding::{Fold, folding};
+    use crate::engine::folding::{Fold, folding};
 
     #[test]
     fn replaced_emoji_have_letters_and_replacements_none() {

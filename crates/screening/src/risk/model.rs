@@ -4,12 +4,14 @@
 //! `tests/risk/train.py` computes it from labelled sentences. Rules alone miss most indirect sentences, and the classifier
 //! alone misses rare words, so each rule is a feature.
 
+use std::ops::Range;
+
 use super::{
     RiskClass,
     rules::Effect,
     text::{PlainText, key, pair_key},
 };
-use crate::domain::moderation::engine::FixedMap;
+use crate::engine::FixedMap;
 
 const CLASSES: usize = RiskClass::ALL.len();
 /// Weights are stored as whole numbers.
@@ -21,6 +23,12 @@ const BEGIN: &str = "^";
 const END: &str = "$";
 
 type Weights = [i16; CLASSES];
+
+/// A word or a pair of which the model has weights.
+pub(super) struct Known {
+    units: Range<usize>,
+    place: usize,
+}
 
 /// The weights of all features.
 #[derive(Default)]
@@ -60,36 +68,52 @@ impl Model {
         Ok(model)
     }
 
-    /// Returns the score of each class. A question is harmless if none is above 0. Each feature counts once, so that a
-    /// long text of few words is no stranger than a short one.
-    pub(super) fn scores(&self, text: &PlainText, effects: &[Effect]) -> [f32; CLASSES] {
-        let mut is_counted = vec![false; self.weights.len()];
-        let (mut sums, mut count) = ([0.0; CLASSES], 0);
-        let mut add = |key: u64| {
-            let Some(place) = self.places.get(&key).map(|place| *place as usize) else { return };
-            if !std::mem::replace(&mut is_counted[place], true) {
-                count += 1;
-                sums.iter_mut().zip(self.weights[place]).for_each(|(sum, weight)| *sum += f32::from(weight));
-            }
+    /// Returns the words and pairs of a text that the model knows.
+    pub(super) fn known(&self, text: &PlainText) -> Vec<Known> {
+        let mut known = Vec::with_capacity(2 * text.units.len());
+        let mut add = |key: u64, units: Range<usize>| {
+            known.extend(self.places.get(&key).map(|place| Known { units, place: *place as usize }));
         };
-        let mut before = key(BEGIN);
-        for unit in &text.units {
-            add(*unit);
-            add(pair_key(before, *unit));
-            before = *unit;
+        let (mut before, mut start) = (key(BEGIN), 0);
+        for (place, unit) in text.units.iter().enumerate() {
+            add(*unit, place..place + 1);
+            add(pair_key(before, *unit), start..place + 1);
+            (before, start) = (*unit, place);
         }
-        add(pair_key(before, key(END)));
-        effects.iter().for_each(|effect| add(key(&effect.feature())));
-        let norm = f32::from(u16::try_from(count.max(1)).unwrap_or(u16::MAX)).sqrt();
+        add(pair_key(before, key(END)), start..text.units.len());
+        known
+    }
+
+    /// Returns the score of each class for a part of a text. It is harmless if none is above 0. Each feature counts once,
+    /// so that a long text of few words is no stranger than a short one.
+    pub(super) fn scores(&self, part: &Range<usize>, known: &[Known], effects: &[Effect]) -> [f32; CLASSES] {
+        let rules = effects.iter().filter_map(|effect| self.places.get(&key(&effect.feature())));
+        // They are in the order of their ends.
+        let place_of = |end: usize| known.partition_point(|known| known.units.end <= end);
+        let known = known[place_of(part.start)..place_of(part.end)].iter();
+        let known = known.filter(|known| known.units.start >= part.start).map(|known| known.place);
+        let mut places: Vec<usize> = known.chain(rules.map(|place| *place as usize)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut sums = [0.0; CLASSES];
+        for weights in places.iter().map(|place| self.weights[*place]) {
+            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += f32::from(weight));
+        }
+        let norm = f32::from(u16::try_from(places.len().max(1)).unwrap_or(u16::MAX)).sqrt();
         std::array::from_fn(|class| (sums[class] / norm + f32::from(self.bias[class])) / SCALE)
     }
 }
 
+/// Returns true if these units are in a part of the text.
+pub(super) fn is_within(units: &Range<usize>, part: &Range<usize>) -> bool {
+    part.start <= units.start && units.end <= part.end
+}
+
 /// Returns the features of a text as the table has them, for its training.
 #[cfg(test)]
-pub(super) fn features(text: &PlainText, effects: &[Effect]) -> Vec<String> {
+pub(super) fn features(text: &PlainText, matches: &[super::Match]) -> Vec<String> {
     let units = text.unit_texts();
     let words: Vec<&str> = std::iter::once(BEGIN).chain(units.iter().map(String::as_str)).chain([END]).collect();
     let pairs = words.windows(2).map(|pair| pair.join(" "));
-    units.iter().cloned().chain(pairs).chain(effects.iter().map(|effect| effect.feature())).collect()
+    units.iter().cloned().chain(pairs).chain(matches.iter().map(|found| found.effect.feature())).collect()
 }

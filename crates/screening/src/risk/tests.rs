@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 
 /// Written by `tests/risk/train.py`, which reads the features beside them.
-const TRAINING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/risk");
+const TRAINING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/risk");
 /// The class of harmless texts in files of sentences.
 const NONE: &str = "none";
 
@@ -81,6 +81,31 @@ fn the_gravest_class_of_several_texts_counts() {
 }
 
 #[test]
+fn a_sentence_in_a_long_text_counts() {
+    let long = |before: &str, sentence: &str, after: &str| format!("{before}{sentence}{after}");
+    for (class, text) in [
+        (
+            "self_harm",
+            long(
+                "最近公司很忙，周末也在加班，老板让我带两个新人，下个月还要去上海出差，家里的猫也没人照顾。",
+                "其实我早就不想活了，",
+                "爸妈让我回老家考公务员，我一直没有答应，房子的租约也快到期了，不知道搬去哪里好。",
+            ),
+        ),
+        (
+            "emergency",
+            long(
+                "We moved in last spring and the garden is lovely. The neighbours are kind and the school is close. ",
+                "My husband collapsed just now and he is not breathing. ",
+                "Next month we wanted to visit my sister in Leeds. The dog needs a new vet as well.",
+            ),
+        ),
+    ] {
+        assert_eq!(class_of(&text), class, "{text}");
+    }
+}
+
+#[test]
 fn long_and_strange_texts_are_harmless() {
     for text in
         ["卦".repeat(4_000), "a".repeat(4_000), "zi".repeat(2_000), "\u{10FFFF}\0☯️".repeat(500), "1 ".repeat(2_000)]
@@ -96,7 +121,7 @@ fn writes_features_for_training() {
     let input = fs::read_to_string(format!("{TRAINING}/sentences.tsv")).unwrap();
     let features = |text: &str| {
         let plain = PlainText::of(text);
-        model::features(&plain, &RECOGNISER.rules.effects(&plain)).join("\t")
+        model::features(&plain, &RECOGNISER.rules.matches(&plain)).join("\t")
     };
     let lines = input.lines().filter_map(|line| line.split_once('\t'));
     let output: Vec<_> = lines.map(|(class, text)| format!("{class}\t{}", features(text))).collect();

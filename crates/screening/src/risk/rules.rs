@@ -4,8 +4,8 @@
 //! rule is a line of items that must follow each other: alternatives separated by `|`, of which a name in capitals stands
 //! for all of its own. `*` at the end of a Latin word is any ending. After `~` the next item follows within a few
 //! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids
-//! words. Rules of `[innocent]` make their part of the text invisible to all others. Rules of `[class?]` are hints, and
-//! beside words of `[context]`, such as those of a dream, all rules are.
+//! words. Rules of `[innocent]` make their part of the text invisible to all others. The classifier weighs all that match:
+//! those of `[class]`, which few other texts have, those of `[class?]`, and those of `[context]`, such as a dream.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -13,7 +13,7 @@ use super::{
     RiskClass,
     text::{PlainText, key, pair_key, pinyin_of},
 };
-use crate::domain::moderation::engine::FixedMap;
+use crate::engine::FixedMap;
 
 /// The most units between two items.
 const NEAR: usize = 4;
@@ -42,36 +42,33 @@ enum Place {
 pub(super) enum Effect {
     /// Its part of the text is harmless.
     Innocent,
-    /// The text may be about a dream, a story or an exam, so that no rule is certain.
+    /// The text may be about a dream, a story or an exam.
     Context,
-    /// The text is of this class.
-    Certain(RiskClass),
-    /// The text may be of this class, which the classifier decides.
-    Hint(RiskClass),
+    /// Few texts of other classes have it.
+    Likely(RiskClass),
+    /// Some texts of other classes have it, too.
+    Possible(RiskClass),
     /// An act of self-harm that has begun, which is an emergency.
     BegunSelfHarm,
 }
 
 impl Effect {
-    /// Returns the class of which the text certainly is.
-    pub(super) fn certain_class(self) -> Option<RiskClass> {
-        match self {
-            Self::Certain(class) => Some(class),
-            Self::BegunSelfHarm => Some(RiskClass::Emergency),
-            Self::Innocent | Self::Context | Self::Hint(_) => None,
-        }
-    }
-
     /// Returns the name of the feature that tells that a rule matches.
     pub(super) fn feature(self) -> String {
         match self {
             Self::Innocent => "[innocent]".to_owned(),
             Self::Context => "[context]".to_owned(),
             Self::BegunSelfHarm => "[begun_self_harm]".to_owned(),
-            Self::Certain(class) => format!("[{}]", class.name()),
-            Self::Hint(class) => format!("[{}?]", class.name()),
+            Self::Likely(class) => format!("[{}]", class.name()),
+            Self::Possible(class) => format!("[{}?]", class.name()),
         }
     }
+}
+
+/// The part of a text that a rule matches.
+pub(super) struct Match {
+    pub(super) effect: Effect,
+    pub(super) units: Range<usize>,
 }
 
 /// A set of alternatives, by number.
@@ -193,7 +190,9 @@ impl Rules {
             sets.sort_unstable();
             sets.dedup();
             if sets.len() > UNCOMMON {
-                sets.iter().for_each(|set| rules.is_common[usize::from(*set)] = true);
+                for set in &sets {
+                    rules.is_common[usize::from(*set)] = true;
+                }
             }
             let candidates = sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied());
             let is_innocent = |candidate: &Candidate| rules.all[candidate.rule as usize].effect == Effect::Innocent;
@@ -208,10 +207,9 @@ impl Rules {
         (rules, faults)
     }
 
-    /// Returns the effects of the rules that match.
-    pub(super) fn effects(&self, text: &PlainText) -> Vec<Effect> {
+    /// Returns the rules that match.
+    pub(super) fn matches(&self, text: &PlainText) -> Vec<Match> {
         let mut hits = self.hits(text);
-        let mut effects = Vec::new();
         let search = Search::new(&hits, self);
         let innocent = |hit| search.possible(self.word(hit).innocent).map(move |rule| (rule, hit));
         let harmless = hits.iter().flat_map(innocent).filter_map(|(rule, hit)| search.span(rule, hit));
@@ -220,20 +218,16 @@ impl Rules {
         let search = if harmless.is_empty() {
             search
         } else {
-            effects.push(Effect::Innocent);
             let overlaps = |hit: &Hit| harmless.iter().any(|span| hit.start < span.end && span.start < hit.end);
             hits.retain(|hit| !overlaps(hit));
             rest = hits;
             Search::new(&rest, self)
         };
-        for hit in search.hits {
-            for rule in search.possible(self.word(hit).others) {
-                if !effects.contains(&rule.effect) && search.span(rule, hit).is_some() {
-                    effects.push(rule.effect);
-                }
-            }
-        }
-        effects
+        let others = |hit| search.possible(self.word(hit).others).map(move |rule| (rule, hit));
+        let others = search.hits.iter().flat_map(others);
+        let others = others.filter_map(|(rule, hit)| Some((rule.effect, search.span(rule, hit)?)));
+        let innocent = harmless.iter().map(|units| (Effect::Innocent, units.clone()));
+        innocent.chain(others).map(|(effect, units)| Match { effect, units }).collect()
     }
 
     /// Returns the occurrences of words, by place.
@@ -271,8 +265,8 @@ struct Search<'text> {
 impl<'text> Search<'text> {
     fn new(hits: &'text [Hit], rules: &'text Rules) -> Self {
         let mut may_occur = rules.is_common.clone();
-        for sets in hits.iter().map(|hit| rules.sets(hit)).filter(|sets| sets.len() <= UNCOMMON) {
-            sets.iter().for_each(|set| may_occur[usize::from(*set)] = true);
+        for set in hits.iter().map(|hit| rules.sets(hit)).filter(|sets| sets.len() <= UNCOMMON).flatten() {
+            may_occur[usize::from(*set)] = true;
         }
         Self { rules, hits, may_occur }
     }
@@ -522,8 +516,8 @@ fn effect_of(name: &str) -> Option<Effect> {
         "context" => Some(Effect::Context),
         "begun_self_harm" => Some(Effect::BegunSelfHarm),
         _ => match name.strip_suffix('?') {
-            Some(class) => RiskClass::from_name(class).map(Effect::Hint),
-            None => RiskClass::from_name(name).map(Effect::Certain),
+            Some(class) => RiskClass::from_name(class).map(Effect::Possible),
+            None => RiskClass::from_name(name).map(Effect::Likely),
         },
     }
 }

@@ -9,7 +9,7 @@ use std::{ops::Range, sync::LazyLock};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use super::{code_point_table::CodePointTable, confusables};
-use crate::types::is_invisible;
+use crate::is_invisible;
 
 const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified.tsv");
 
@@ -23,7 +23,7 @@ const TAGS: Range<u32> = 0xE_0000..0xE_1000;
 
 /// The class of a character in comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::domain::moderation) enum Fold<'table> {
+pub(crate) enum Fold<'table> {
     /// A letter or digit, compared as this one.
     Letter(char),
     /// One character that is read as several.
@@ -51,7 +51,7 @@ pub(super) enum LetterClass {
 }
 
 /// The table of all characters.
-pub(in crate::domain::moderation) struct Folding {
+pub(crate) struct Folding {
     table: CodePointTable,
     expansions: Vec<Vec<char>>,
     /// Pairs of a folded letter and a character that folds to it, sorted. Letters that fold to themselves are omitted.
@@ -69,7 +69,7 @@ const MARK: u32 = 5 << TAG_SHIFT;
 const INVISIBLE: u32 = 6 << TAG_SHIFT;
 
 /// Returns the folding table of the process.
-pub(in crate::domain::moderation) fn folding() -> &'static Folding {
+pub(crate) fn folding() -> &'static Folding {
     static FOLDING: LazyLock<Folding> = LazyLock::new(Folding::computed);
     &FOLDING
 }
@@ -83,7 +83,7 @@ pub(super) fn folded_letter(character: char) -> Option<char> {
 }
 
 impl Folding {
-    pub(in crate::domain::moderation) fn fold(&self, character: char) -> Fold<'_> {
+    pub(crate) fn fold(&self, character: char) -> Fold<'_> {
         self.decode(self.table.get(character), character)
     }
 
@@ -106,7 +106,7 @@ impl Folding {
     }
 
     /// Returns the characters that fold to this letter, except itself.
-    pub(in crate::domain::moderation) fn sources_of(&self, letter: char) -> impl Iterator<Item = char> {
+    pub(crate) fn sources_of(&self, letter: char) -> impl Iterator<Item = char> {
         let first = self.sources.partition_point(|&(folded, _)| folded < letter);
         self.sources[first..].iter().take_while(move |&&(folded, _)| folded == letter).map(|&(_, source)| source)
     }

@@ -163,7 +163,7 @@ fn exempts_other_numbers() {
 
 #[test]
 fn exempts_assigned_nicknames() {
-    let words = crate::config::Config::defaults().unwrap().moderation.assigned_nicknames;
+    let words = ["用户", "手机用户", "易友", "user", "user_"].map(str::to_owned);
     let is_assigned = |nickname: &str| is_assigned_nickname(nickname, words.iter());
     let assigned = ["用户12345678", " 用户1234567890 ", "手机用户8888888", "User 12345678", "user_1234567"];
     for nickname in assigned.into_iter().chain(["易友12345678"]) {
@@ -180,9 +180,9 @@ fn exempts_assigned_nicknames() {
 #[test]
 fn time_grows_linearly_with_the_text() {
     let duration = |text: &str| {
-        let begun = crate::clock::thread_cpu_time();
+        let begun = cpu_time::ThreadTime::now();
         std::hint::black_box(contacts(text));
-        crate::clock::thread_cpu_time().saturating_sub(begun)
+        begun.elapsed()
     };
     for unit in ["1 ", "a.", "1:", "加1", "ab@", "九二 ", "12345", "q", "1.1.", "1,111", "(1)", "1=", "微 ", "a @ "]
     {

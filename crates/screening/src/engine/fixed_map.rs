@@ -5,12 +5,12 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-pub(in crate::domain::moderation) type FixedMap<Key, Value> = HashMap<Key, Value, BuildHasherDefault<KeyHasher>>;
-pub(in crate::domain::moderation) type FixedSet<Key> = HashSet<Key, BuildHasherDefault<KeyHasher>>;
+pub(crate) type FixedMap<Key, Value> = HashMap<Key, Value, BuildHasherDefault<KeyHasher>>;
+pub(crate) type FixedSet<Key> = HashSet<Key, BuildHasherDefault<KeyHasher>>;
 
 /// A hash of keys of at most eight bytes, or of a few of them.
 #[derive(Default)]
-pub(in crate::domain::moderation) struct KeyHasher(u64);
+pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {

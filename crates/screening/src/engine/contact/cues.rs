@@ -138,7 +138,7 @@ fn is_picture(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::moderation::engine::contact::atoms::read;
+    use crate::engine::contact::atoms::read;
 
     #[test]
     fn finds_cues_before_a_number() {

@@ -9,13 +9,13 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
-use model::Model;
-use rules::{Effect, Rules};
+use model::{Known, Model, is_within};
+use rules::{Effect, Match, Rules};
 use text::PlainText;
 
-use crate::types::named_enum;
+use named_enum::named_enum;
 
 pub use text::{Script, is_pinyin, script_of};
 
@@ -58,8 +58,8 @@ pub struct Risk {
 
 const RULES: [&str; 2] =
     [include_str!("../../../../assets/risk/zh.txt"), include_str!("../../../../assets/risk/en.txt")];
-/// Added to the score of a class of which a rule is certain.
-const CERTAIN: f32 = 2.0;
+/// The least score of a part of a long text, which lacks the words around it.
+const OF_PART: f32 = 1.0;
 const WEIGHTS: &str = include_str!("../../../../assets/risk/weights.tsv");
 
 /// The rules and the classifier.
@@ -72,28 +72,36 @@ struct Recogniser {
 static RECOGNISER: LazyLock<Recogniser> =
     LazyLock::new(|| Recogniser { rules: Rules::read(&RULES).0, model: Model::read(WEIGHTS).unwrap_or_default() });
 
-/// Returns the risk of a text; none for an ordinary question.
+/// Returns the risk of a text; none for an ordinary question. Of a long text, the gravest risk of its parts counts, too.
 pub fn classify(text: &str) -> Option<Risk> {
     let plain = PlainText::of(text);
-    let effects = RECOGNISER.rules.effects(&plain);
-    let mut scores = RECOGNISER.model.scores(&plain, &effects);
-    let is_certain = !effects.contains(&Effect::Context);
-    for class in effects.iter().filter(|_| is_certain).filter_map(|effect| effect.certain_class()) {
-        let score = &mut scores[class as usize];
-        *score = score.max(0.0) + CERTAIN;
+    let matches = RECOGNISER.rules.matches(&plain);
+    let known = RECOGNISER.model.known(&plain);
+    let whole = risk_of(&(0..plain.units.len()), &known, &matches, 0.0);
+    let parts = plain.parts().filter_map(|part| risk_of(&part, &known, &matches, OF_PART));
+    whole.into_iter().chain(parts).min_by_key(|risk| risk.class)
+}
+
+/// Returns the risk of a part of a text, if its score is above this one.
+fn risk_of(part: &Range<usize>, known: &[Known], matches: &[Match], least: f32) -> Option<Risk> {
+    let mut effects: Vec<Effect> = Vec::new();
+    for found in matches.iter().filter(|found| is_within(&found.units, part)) {
+        if !effects.contains(&found.effect) {
+            effects.push(found.effect);
+        }
     }
+    let scores = RECOGNISER.model.scores(part, known, &effects);
     let score = |class: RiskClass| scores[class as usize];
     let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;
-    if score(class) <= 0.0 {
+    if score(class) <= least {
         return None;
     }
+    let has_begun = effects.contains(&Effect::BegunSelfHarm) && !effects.contains(&Effect::Context);
     let is_of_self_harm =
-        |effect: &Effect| matches!(effect, Effect::BegunSelfHarm | Effect::Certain(RiskClass::SelfHarm));
+        |effect: &Effect| matches!(effect, Effect::BegunSelfHarm | Effect::Likely(RiskClass::SelfHarm));
     Some(match class {
         // What has begun is an emergency, also if the words are mostly about the wish to die.
-        RiskClass::SelfHarm if is_certain && effects.contains(&Effect::BegunSelfHarm) => {
-            Risk { class: RiskClass::Emergency, is_self_inflicted: true }
-        }
+        RiskClass::SelfHarm if has_begun => Risk { class: RiskClass::Emergency, is_self_inflicted: true },
         RiskClass::Emergency => Risk { class, is_self_inflicted: effects.iter().any(is_of_self_harm) },
         _ => Risk { class, is_self_inflicted: false },
     })

@@ -13,7 +13,7 @@ mod numbers;
 use atoms::Atom;
 
 use super::types::{Match, MatchWay, Severity};
-use crate::types::named_enum;
+use named_enum::named_enum;
 
 /// Maximum digits of the number in an assigned nickname: fewer than in a mobile number.
 const LONGEST_ASSIGNED: usize = 10;
