@@ -542,8 +542,7 @@ fn many_reports_at_once_delay_no_other_reads_and_no_jobs() {
         let statuses: Vec<_> = reports.into_iter().map(|report| report.join().unwrap()).collect();
         assert!(statuses.contains(&200) && statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
     });
-    let failed: Vec<_> =
-        server.lines().into_iter().skip(before).filter(|line| line.contains("a job failed")).collect();
+    let failed: Vec<_> = server.lines().into_iter().skip(before).filter(|line| line.contains("a job failed")).collect();
     assert!(failed.is_empty(), "{failed:#?}");
 }
 

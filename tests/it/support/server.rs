@@ -179,7 +179,7 @@ struct FurtherCopy {
 
 impl Server {
     fn start(setup: Setup) -> Self {
-        let temp_dir = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
+        let temp_dir = setup.directory.is_none().then(directory_in_memory);
         let directory = setup.directory.clone().unwrap_or_else(|| temp_dir.as_ref().unwrap().path().join("data"));
         if temp_dir.is_some() && setup.can_use_template() {
             copy_template(&directory);
@@ -569,6 +569,17 @@ pub fn contents_of(directory: &Path) -> Vec<Vec<u8>> {
 pub fn kill(process: u32) {
     let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
     assert!(killed.success());
+}
+
+/// Returns a directory in memory, if the machine has one with room: syncs to a disk are not what most tests are about.
+/// Those that are make a directory of their own.
+fn directory_in_memory() -> TempDir {
+    const MEMORY: &str = "/dev/shm";
+    const ENOUGH: u64 = 4 << 30;
+    static HAS_ROOM: LazyLock<bool> = LazyLock::new(|| {
+        rustix::fs::statvfs(MEMORY).is_ok_and(|memory| memory.f_bavail.saturating_mul(memory.f_frsize) >= ENOUGH)
+    });
+    if *HAS_ROOM { tempfile::tempdir_in(MEMORY).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
 /// Copies a data directory that a first start initialized, which takes most of the time of a start.
