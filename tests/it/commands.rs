@@ -480,7 +480,7 @@ fn every_command_works_beside_a_busy_server() {
     let fixture = fixture();
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        for number in 0..4 {
+        for number in 0..2 {
             let (fixture, stop, answered) = (&fixture, &stop, &answered);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {

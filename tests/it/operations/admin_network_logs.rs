@@ -522,7 +522,7 @@ fn many_reports_at_once_delay_no_other_reads_and_no_jobs() {
     let server = Setup::default().with_fast_jobs().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
-    for first in (0..400_000).step_by(20_000) {
+    for first in (0..200_000).step_by(20_000) {
         server.edit(&format!(
             "with recursive numbers (n) as (select {first} union all select n + 1 from numbers where n + 1 < {first} + 20000) \
              insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \

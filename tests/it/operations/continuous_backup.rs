@@ -711,7 +711,7 @@ fn machines_killed_while_they_ship_or_rebase_lose_nothing_older_than_the_newest_
     let mut acknowledged: Vec<(Timestamp, String)> = Vec::new();
     let mut random = Random(11);
     for round in 0..ROUNDS {
-        let server = machines.setup("first").start();
+        let server = machines.setup("first").with("LIMITS_HISTORY_RECORDS", 1_000_000).start();
         let user = if round == 0 { server.sign_in("13800138000") } else { server.sign_in_again("13800138000") };
         let terms = format!("changes/{:08}/", round + 1);
         eventually("changes of this term", || changes(&machines.bucket).iter().any(|key| key.contains(&terms)));

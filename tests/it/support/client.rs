@@ -1,6 +1,6 @@
 //! A fluent HTTP client: requests, responses and assertions on them.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use serde_json::Value;
 use ureq::http;
@@ -84,8 +84,9 @@ impl Request {
                 .http_status_as_error(false)
                 .max_redirects(0)
                 .allow_non_standard_methods(true)
-                .timeout_global(Some(std::time::Duration::from_mins(1)))
-                .max_idle_connections(0);
+                .timeout_global(Some(Duration::from_mins(1)))
+                .max_idle_connections_per_host(1)
+                .max_idle_age(Duration::from_secs(2));
             config.build().into()
         });
         let mut request = http::Request::builder().method(self.method.as_str()).uri(&self.url);
@@ -112,7 +113,7 @@ impl Request {
 /// Waits until every copy of the service knows the current words, which it looks for each second.
 pub(super) fn wait_for_words() {
     if copies() > 1 {
-        std::thread::sleep(std::time::Duration::from_millis(1_300));
+        std::thread::sleep(Duration::from_millis(1_300));
     }
 }
 
