@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, sync::Mutex};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Failure, FailureKind, client::Client, jws::CompactJws};
+use serde_json::Value;
+
+use super::{Failure, FailureKind, client::Client, json, jws::CompactJws};
 use crate::concurrency::lock::lock_unpoisoned;
 
 /// The shortest time between two fetches, in milliseconds.
@@ -65,17 +67,13 @@ pub(super) enum TokenFault {
 
 #[derive(Deserialize)]
 struct JwkSet {
-    keys: Vec<Jwk>,
+    keys: Vec<Value>,
 }
 
 #[derive(Deserialize)]
 struct Jwk {
-    kty: String,
-    #[serde(default)]
     kid: String,
-    #[serde(default)]
     n: String,
-    #[serde(default)]
     e: String,
 }
 
@@ -190,12 +188,16 @@ impl JwkCache {
     }
 }
 
-/// Parses a set of keys. Keys of other kinds are left out.
+/// Parses a set of keys. Keys of other kinds, and those that cannot be read, are left out; none of RSA may be left.
 fn parse(json: &[u8]) -> Option<RsaKeys> {
-    let set: JwkSet = serde_json::from_slice(json).ok()?;
+    let set: JwkSet = json::from_slice(json).ok()?;
     let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-    let keys = set.keys.into_iter().filter(|key| key.kty == "RSA" && !key.kid.is_empty());
-    keys.map(|key| Some((key.kid, (decode(&key.n)?, decode(&key.e)?)))).collect()
+    let is_of_rsa = |key: &Value| key["kty"] == "RSA";
+    let has_rsa = set.keys.iter().any(is_of_rsa);
+    let read = |key: Value| serde_json::from_value::<Jwk>(key).ok().filter(|key| !key.kid.is_empty());
+    let read = set.keys.into_iter().filter(is_of_rsa).filter_map(read);
+    let keys: RsaKeys = read.filter_map(|key| Some((key.kid, (decode(&key.n)?, decode(&key.e)?)))).collect();
+    Some(keys).filter(|keys| !has_rsa || !keys.is_empty())
 }
 
 /// Returns the `max-age` of a `Cache-Control` header in milliseconds.
@@ -216,7 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_kinds_are_left_out_and_broken_ones_rejected() {
+    fn keys_that_cannot_be_used_harm_no_others() {
+        let good = r#"{"kty":"RSA","kid":"good","n":"AQAB","e":"AQAB"}"#;
+        for bad in [
+            r#"{"kty":"EC","kid":"a"}"#,
+            r#"{"kty":"RSA","kid":"a","n":"AQAB==","e":"AQAB"}"#,
+            r#"{"kty":"RSA","kid":"a","n":"+/+/","e":"AQAB"}"#,
+            r#"{"kid":"a","n":"AQAB","e":"AQAB"}"#,
+            r#"{"kty":"RSA","kid":7,"n":"AQAB","e":"AQAB"}"#,
+            r#"{"kty":"RSA","kid":null,"n":"AQAB","e":"AQAB"}"#,
+            r#"{"kty":"RSA","kid":"a"}"#,
+            "7",
+        ] {
+            let keys = parse(format!(r#"{{"keys":[{bad},{good}]}}"#).as_bytes()).unwrap();
+            assert_eq!(keys.keys().collect::<Vec<_>>(), ["good"], "{bad}");
+        }
         assert_eq!(parse(br#"{"keys":[{"kty":"EC","kid":"a"}]}"#).unwrap().len(), 0);
         assert!(parse(br#"{"keys":[{"kty":"RSA","kid":"a","n":"?","e":"AQAB"}]}"#).is_none());
         assert!(parse(b"[]").is_none());

@@ -30,6 +30,8 @@ mod shanghai_time;
 mod x509;
 mod jws;
 mod jwks;
+mod json;
+mod retry_after;
 pub mod sms;
 pub mod standard_webhook;
 pub mod webhook;

@@ -10,6 +10,7 @@ use super::{
     Failure, FailureKind,
     client::{BaseUrl, Client, Limits},
 };
+use crate::providers::retry_after::retry_after;
 
 pub const NAME: &str = "webhooks";
 const CONNECT: Duration = Duration::from_secs(3);
@@ -60,7 +61,7 @@ impl StandardWebhook {
             ("webhook-signature", &signature),
         ];
         let answer = self.client.send("POST", &self.url, &headers, body.as_bytes())?;
-        let retry_after = answer.header("retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs);
+        let retry_after = retry_after(|name| answer.header(name));
         match answer.status {
             200..=299 => Ok(()),
             status => {

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::{ProofFault, rejected};
+use crate::providers::json;
 use crate::providers::{
     Failure, FailureKind, WallClock,
     acs3::{self, Credentials, ErrorBody},
@@ -90,7 +91,7 @@ fn number_of(status: u16, body: &[u8]) -> Result<String, ProofFault> {
     let answer = ErrorBody::parse(body);
     let code = answer.clean_code().unwrap_or_else(|| format!("http_{status}"));
     if status == 200 && code == "OK" {
-        let response: Option<MobileResponse> = serde_json::from_slice(body).ok();
+        let response: Option<MobileResponse> = json::from_slice(body).ok();
         let number = response.and_then(|response| response.result?.mobile).filter(|number| !number.is_empty());
         return number.ok_or_else(|| Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood").into());
     }

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{ProofFault, rejected};
+use crate::providers::json;
 use crate::providers::{
     Failure, FailureKind,
     client::{BaseUrl, Client, Limits},
@@ -86,7 +87,7 @@ impl WeChatSignIn {
 
 fn person_of(body: &[u8]) -> Result<WeChatPerson, ProofFault> {
     let unreadable = || Failure::new(FailureKind::InvalidResponse, NAME, "answer_not_understood");
-    let response: TokenResponse = serde_json::from_slice(body).map_err(|_| unreadable())?;
+    let response: TokenResponse = json::from_slice(body).map_err(|_| unreadable())?;
     let failed = |kind| Err(Failure::new(kind, NAME, response.errcode.to_string()).into());
     match response.errcode {
         0 => {}

@@ -1,19 +1,15 @@
 //! Decides whether and when a model call is retried.
 //!
-//! Reads the retry headers of providers and computes the delay of the single retry. It reads no clock: a date is
-//! compared with the `Date` of the same response, so a wrong clock does no harm.
+//! Reads the retry headers of providers and computes the delay of the single retry.
 
 use std::time::Duration;
 
-use jiff::fmt::rfc2822;
-
 use crate::providers::nonce::random_bytes;
+use crate::providers::retry_after::{duration, retry_after};
 use crate::providers::{Failure, FailureKind};
 
 /// The delay if the provider names none, before jitter is subtracted.
 const PAUSE: Duration = Duration::from_millis(500);
-/// A longer `Retry-After` is treated as a mistake.
-const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// The retry hints in a response's headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,10 +24,8 @@ impl RetryHints {
     /// Reads the headers through `header`, which returns the value of a name.
     pub(super) fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
         let in_millis = header("retry-after-ms").and_then(|text| duration(text, 1_000.0));
-        let in_seconds = || header("retry-after").and_then(|text| duration(text, 1.0));
-        let until_date = || until(header("retry-after")?, header("date")?);
         Self {
-            retry_after: in_millis.or_else(in_seconds).or_else(until_date),
+            retry_after: in_millis.or_else(|| retry_after(&header)),
             should_retry: match header("x-should-retry") {
                 Some("true") => Some(true),
                 Some("false") => Some(false),
@@ -56,19 +50,6 @@ pub(super) fn pause(provider: &'static str, retry_after: Option<Duration>) -> Re
     }
     let [random] = random_bytes::<1>(provider)?;
     Ok(PAUSE.saturating_sub(PAUSE * u32::from(random) / (4 * 255)))
-}
-
-/// Parses a number of `1 / units_per_second` seconds, possibly with a fraction.
-fn duration(text: &str, units_per_second: f64) -> Option<Duration> {
-    let number: f64 = text.trim().parse().ok()?;
-    Duration::try_from_secs_f64(number / units_per_second).ok().filter(|wait| *wait <= MAX_RETRY_AFTER)
-}
-
-fn until(date: &str, now: &str) -> Option<Duration> {
-    let parser = rfc2822::DateTimeParser::new();
-    let (date, now) = (parser.parse_timestamp(date).ok()?, parser.parse_timestamp(now).ok()?);
-    let wait = u64::try_from(date.as_second() - now.as_second()).ok()?;
-    Some(Duration::from_secs(wait)).filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::{
     CONNECT_TIMEOUT, SettingFault,
     setting_fault::{fault, keep, require_safe_endpoint},
 };
+use crate::providers::json;
 use crate::providers::{
     Failure, FailureKind, WallClock, clean_code,
     client::{BaseUrl, Client, HttpResponse, Limits},
@@ -248,12 +249,12 @@ fn product_path(product_id: &str, token: &str) -> String {
 
 fn parsed<T: DeserializeOwned>(answer: HttpResponse) -> Result<T, Failure> {
     let body = answer.read_all(MAX_RESPONSE_BYTES)?;
-    serde_json::from_slice(&body).map_err(|_| Failure::new(FailureKind::InvalidResponse, PROVIDER, "answer_unreadable"))
+    json::from_slice(&body).map_err(|_| Failure::new(FailureKind::InvalidResponse, PROVIDER, "answer_unreadable"))
 }
 
 fn failure_of(answer: HttpResponse) -> Failure {
     let status = answer.status;
-    let body: GoogleErrorBody = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
+    let body: GoogleErrorBody = json::from_slice(&answer.read_error()).unwrap_or_default();
     let reason = body.error.errors.first().and_then(|error| clean_code(&error.reason));
     let code = reason.or_else(|| clean_code(&body.error.status)).unwrap_or_else(|| format!("http_{status}"));
     Failure::new(FailureKind::of_status(status), PROVIDER, code)

@@ -9,6 +9,7 @@ use super::{
     form::{self, FormField},
     stripe, wechat,
 };
+use crate::providers::json;
 
 /// Returns the members of a callback that identify the payer, as far as they can be read without keys.
 pub fn payer_fields(channel: &str, body: &[u8]) -> Vec<FormField> {
@@ -28,7 +29,7 @@ pub fn without_payer(channel: &str, body: &[u8]) -> Vec<u8> {
 }
 
 fn stripe_payer(body: &[u8]) -> Vec<FormField> {
-    let event: Value = serde_json::from_slice(body).unwrap_or_default();
+    let event: Value = json::from_slice(body).unwrap_or_default();
     let object = &event["data"]["object"];
     let groups = ["customer_details", "billing_details"];
     let found = groups.iter().flat_map(|group| ["email", "name", "phone"].map(|name| (name, &object[*group][name])));

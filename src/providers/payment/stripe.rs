@@ -20,6 +20,7 @@ use crate::providers::{
     percent,
 };
 
+use crate::providers::json;
 use webhook::WebhookReader;
 
 pub use currency::decimals_of;
@@ -336,13 +337,12 @@ impl Stripe {
 fn parsed<T: DeserializeOwned>(answer: HttpResponse) -> Result<T, Failure> {
     let request_id = answer.header("request-id").map(str::to_owned);
     let body = answer.read_all(MAX_RESPONSE_BYTES)?;
-    serde_json::from_slice(&body)
-        .map_err(|_| invalid_response("answer_unreadable").with_request_id(request_id.as_deref()))
+    json::from_slice(&body).map_err(|_| invalid_response("answer_unreadable").with_request_id(request_id.as_deref()))
 }
 
 fn failure_of(answer: HttpResponse) -> Failure {
     let (status, request_id) = (answer.status, answer.header("request-id").map(str::to_owned));
-    let body: ErrorBody = serde_json::from_slice(&answer.read_error()).unwrap_or_default();
+    let body: ErrorBody = json::from_slice(&answer.read_error()).unwrap_or_default();
     let code = body.error.code.as_deref().and_then(clean_code).or_else(|| clean_code(&body.error.kind));
     let code = code.unwrap_or_else(|| format!("http_{status}"));
     Failure::new(FailureKind::of_status(status), PROVIDER, code).with_request_id(request_id.as_deref())

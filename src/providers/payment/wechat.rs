@@ -29,6 +29,7 @@ use crate::{
     },
 };
 
+use crate::providers::json;
 use calls::{CloseContent, RefundAmount, RefundContent, WeChatCall, WeChatError};
 use keys::{ApiV3Key, EncryptedResource, WeChatKeys};
 use notification::NotificationReader;
@@ -383,7 +384,7 @@ fn refund_in(body: &[u8], order_no: &str, refund_no: &str) -> Result<WeChatRefun
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|_| invalid_response("answer_unreadable"))
+    json::from_slice(body).map_err(|_| invalid_response("answer_unreadable"))
 }
 
 fn invalid_response(code: &str) -> Failure {

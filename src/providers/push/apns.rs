@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{PushFault, PushMessage, PushSender, PushService};
+use crate::providers::json;
 use crate::{
     concurrency::lock::lock_unpoisoned,
     providers::{
@@ -193,7 +194,7 @@ fn judge(answer: &Http2Response) -> Result<(), PushFault> {
     if answer.status == 200 {
         return Ok(());
     }
-    let error: ApnsError = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let error: ApnsError = json::from_slice(&answer.body).unwrap_or_default();
     let kind = match (answer.status, error.reason.as_str()) {
         (410, _) | (400, "BadDeviceToken" | "DeviceTokenNotForTopic") => {
             return Err(PushFault::DeadToken { since: error.timestamp });

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{PushFault, PushMessage, PushSender, PushService, send_in_parallel};
+use crate::providers::json;
+use crate::providers::retry_after::retry_after;
 use crate::providers::{
     Failure, FailureKind, WallClock, clean_code,
     client::{BaseUrl, Client, Limits},
@@ -104,7 +106,7 @@ impl Fcm {
         if status == 200 {
             return Ok(());
         }
-        let retry_after = answer.header("retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs);
+        let retry_after = retry_after(|name| answer.header(name));
         judge(status, &answer.read_error(), retry_after)
     }
 }
@@ -125,7 +127,7 @@ fn content(message: &PushMessage) -> Value {
 }
 
 fn judge(status: u16, body: &[u8], retry_after: Option<Duration>) -> Result<(), PushFault> {
-    let FcmErrorBody { error } = serde_json::from_slice(body).unwrap_or_default();
+    let FcmErrorBody { error } = json::from_slice(body).unwrap_or_default();
     let code = error.details.iter().map(|detail| detail.error_code.as_str()).find(|code| !code.is_empty());
     let names_token =
         error.details.iter().flat_map(|detail| &detail.field_violations).any(|fault| fault.field == "message.token");

@@ -9,6 +9,7 @@ use super::{
     transaction::AppleTransaction,
     verifier::{AppStoreVerifier, AppleEnvironment},
 };
+use crate::providers::json;
 use crate::providers::payment::{Rejection, RejectionReason};
 
 /// Larger bodies are not read. A notification holds two messages with three certificates each.
@@ -92,7 +93,7 @@ impl AppStoreVerifier {
             return Err(Rejection::anonymous(RejectionReason::TooLarge, false));
         }
         let body: NotificationBody =
-            serde_json::from_slice(body).map_err(|_| Rejection::anonymous(RejectionReason::Malformed, false))?;
+            json::from_slice(body).map_err(|_| Rejection::anonymous(RejectionReason::Malformed, false))?;
         self.notification(&body.signed_payload, now)
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     AppStore, PROVIDER, notification::AppleNotification, transaction::AppleTransaction, verifier::AppleEnvironment,
 };
+use crate::providers::json;
 use crate::{
     providers::{Failure, FailureKind, clean_code, client::HttpResponse, payment::Rejection, percent},
     types::named_enum,
@@ -284,11 +285,11 @@ impl AppStore {
         match answer.status {
             200..=299 => {
                 let body = answer.read_all(MAX_RESPONSE_BYTES)?;
-                serde_json::from_slice(&body).map(Some).map_err(|_| invalid_response("answer_unreadable"))
+                json::from_slice(&body).map(Some).map_err(|_| invalid_response("answer_unreadable"))
             }
             404 => {
                 let body = answer.read_error();
-                let error: AppleError = serde_json::from_slice(&body).unwrap_or_default();
+                let error: AppleError = json::from_slice(&body).unwrap_or_default();
                 if error.error_code == TRANSACTION_NOT_FOUND { Ok(None) } else { Err(failure(404, &error)) }
             }
             _ => Err(failure_of(answer)),
@@ -322,7 +323,7 @@ fn json(content: &impl Serialize) -> Result<String, Failure> {
 
 fn failure_of(answer: HttpResponse) -> Failure {
     let status = answer.status;
-    failure(status, &serde_json::from_slice(&answer.read_error()).unwrap_or_default())
+    failure(status, &json::from_slice(&answer.read_error()).unwrap_or_default())
 }
 
 /// Maps an error. Apple says of some not-found codes that they may be retried.

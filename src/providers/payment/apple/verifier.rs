@@ -7,6 +7,7 @@
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{chain::ChainVerifier, transaction::AppleTransaction};
+use crate::providers::json;
 use crate::{
     providers::{jws::CompactJws, payment::RejectionReason},
     types::named_enum,
@@ -68,17 +69,17 @@ impl AppStoreVerifier {
     /// Verifies the signature and parses the payload.
     pub(super) fn payload<T: DeserializeOwned>(&self, jws: &str, now: i64) -> Result<T, RejectionReason> {
         let message = CompactJws::parse(jws.trim()).ok_or(RejectionReason::Malformed)?;
-        let header: JwsHeader = serde_json::from_slice(&message.header).map_err(|_| RejectionReason::Malformed)?;
+        let header: JwsHeader = json::from_slice(&message.header).map_err(|_| RejectionReason::Malformed)?;
         if header.alg != "ES256" {
             return Err(RejectionReason::WrongSignType);
         }
-        let signed: SigningTime = serde_json::from_slice(&message.payload).map_err(|_| RejectionReason::Malformed)?;
+        let signed: SigningTime = json::from_slice(&message.payload).map_err(|_| RejectionReason::Malformed)?;
         let key = self.chain.key_of(&header.x5c, signed.signed_date, now);
         let key = key.ok_or(RejectionReason::UntrustedCertificate)?;
         if !message.is_signed_es256(&key) {
             return Err(RejectionReason::SignatureInvalid);
         }
-        serde_json::from_slice(&message.payload).map_err(|_| RejectionReason::Malformed)
+        json::from_slice(&message.payload).map_err(|_| RejectionReason::Malformed)
     }
 
     /// Checks that a message is about our app in an accepted environment.

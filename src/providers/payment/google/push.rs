@@ -6,6 +6,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
+use crate::providers::json;
 use crate::providers::{
     Failure,
     client::Client,
@@ -125,10 +126,10 @@ impl GooglePushReader {
             return Err(fault(RejectionReason::TooLarge, false));
         }
         self.verify(authorization, now).map_err(|reason| fault(reason, false))?;
-        let body: PushBody = serde_json::from_slice(body).map_err(|_| fault(RejectionReason::Malformed, true))?;
+        let body: PushBody = json::from_slice(body).map_err(|_| fault(RejectionReason::Malformed, true))?;
         let message_id: String = body.message.message_id.chars().take(128).collect();
         let data = STANDARD.decode(&body.message.data).ok();
-        let data = data.and_then(|data| serde_json::from_slice::<DeveloperNotification>(&data).ok());
+        let data = data.and_then(|data| json::from_slice::<DeveloperNotification>(&data).ok());
         let data = data.ok_or_else(|| Rejection {
             notify_id: Some(message_id.clone()),
             ..fault(RejectionReason::Malformed, true)

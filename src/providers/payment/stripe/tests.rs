@@ -1,4 +1,4 @@
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::providers::payment::{Rejection, RejectionReason};
@@ -68,6 +68,49 @@ fn webhooks_have_their_effects() {
     assert_eq!(event("unpaid_async"), StripeEvent::AwaitingPayment(checkout));
     let StripeEvent::Refunded(total) = event("refund_part") else { panic!() };
     assert_eq!((total.refunded, total.amount, total.payment_intent.as_deref()), (33, 99, Some("pi_1")));
+}
+
+/// Reads a body with a genuine signature.
+fn read_signed(body: &Value) -> Result<StripeEvent, Rejection> {
+    let (body, at) = (body.to_string(), now() / 1000);
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, text(&published()["secret"]).as_bytes());
+    let signature = ring::hmac::sign(&key, format!("{at}.{body}").as_bytes());
+    let header = format!("t={at},v1={}", crate::types::hex(signature.as_ref()));
+    let stripe = Stripe::new(&settings()).ok().unwrap();
+    stripe.read_webhook(Some(&header), body.as_bytes(), now()).map(|read| read.event)
+}
+
+#[test]
+fn events_of_other_programs_on_the_account_are_acknowledged() {
+    let setup = json!({
+        "id": "cs_live_1", "object": "checkout.session", "mode": "setup", "status": "complete",
+        "payment_status": "no_payment_required", "amount_total": null, "currency": null, "client_reference_id": null,
+        "payment_intent": null, "livemode": true, "metadata": {},
+    });
+    let cart = |currency: &str, number: &str| {
+        json!({
+            "id": "cs_live_1", "payment_status": "paid", "amount_total": 4_900, "currency": currency,
+            "client_reference_id": number, "payment_intent": "pi_1",
+        })
+    };
+    for (kind, object) in [
+        ("checkout.session.completed", setup),
+        ("customer.created", json!({ "id": "cus_1", "currency": null, "metadata": null })),
+        ("account.updated", json!({ "id": "acct_1", "status": null })),
+        ("checkout.session.completed", cart("usd", "cart-9241")),
+        ("checkout.session.expired", cart("jpy", "cart-9241")),
+        ("checkout.session.completed", cart("jpy", "1")),
+    ] {
+        let event = json!({ "id": "evt_1", "type": kind, "livemode": true, "data": { "object": object } });
+        assert_eq!(read_signed(&event), Ok(StripeEvent::Other(kind.to_owned())), "{event}");
+    }
+    let refund = json!({
+        "id": "ch_1", "amount": 4_900, "amount_refunded": 4_900, "currency": "usd", "payment_intent": "pi_1",
+        "metadata": { "order_no": "A-77" },
+    });
+    let event = json!({ "id": "evt_1", "type": "charge.refunded", "livemode": true, "data": { "object": refund } });
+    let Ok(StripeEvent::Refunded(total)) = read_signed(&event) else { panic!() };
+    assert_eq!(total.order_no, None);
 }
 
 #[test]

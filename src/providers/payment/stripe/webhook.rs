@@ -7,6 +7,7 @@ use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use crate::providers::json;
 use crate::providers::payment::{DisputeState, Rejection, RejectionReason};
 
 /// Larger bodies are not read.
@@ -134,7 +135,7 @@ impl WebhookReader {
         self.verify(signature.unwrap_or_default(), body, received_at)
             .map_err(|reason| Rejection::anonymous(reason, false))?;
         let event: EventBody =
-            serde_json::from_slice(body).map_err(|_| Rejection::anonymous(RejectionReason::Malformed, true))?;
+            json::from_slice(body).map_err(|_| Rejection::anonymous(RejectionReason::Malformed, true))?;
         let rejection = |reason| Rejection {
             order_no: event.data.object.client_reference_id.as_ref().map(|text| text.chars().take(64).collect()),
             notify_id: Some(event.id.chars().take(128).collect()),
@@ -177,9 +178,8 @@ impl WebhookReader {
 
 fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionReason> {
     let checkout = || -> Result<StripeCheckout, RejectionReason> {
-        let order_no = object.client_reference_id.clone().filter(|number| (1..=64).contains(&number.len()));
         Ok(StripeCheckout {
-            order_no: order_no.ok_or(RejectionReason::FieldMissing("client_reference_id"))?,
+            order_no: object.client_reference_id.clone().unwrap_or_default(),
             session_id: object.id.clone(),
             payment_intent: object.payment_intent.clone(),
             amount: amount(object.amount_total, "amount_total")?,
@@ -188,15 +188,23 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
     };
     let other = |kind: &str| StripeEvent::Other(kind.chars().take(128).collect());
     Ok(match kind {
-        // The account may sell other things, too.
-        kind if kind.starts_with("checkout.session.") && object.client_reference_id.is_none() => other(kind),
+        // Other programs may sell by the same account.
+        kind if kind.starts_with("checkout.session.")
+            && !object.client_reference_id.as_deref().is_some_and(is_ours) =>
+        {
+            other(kind)
+        }
         "checkout.session.completed" if object.payment_status == "paid" => StripeEvent::Paid(checkout()?),
         "checkout.session.completed" => StripeEvent::AwaitingPayment(checkout()?),
         "checkout.session.async_payment_succeeded" => StripeEvent::Paid(checkout()?),
         "checkout.session.async_payment_failed" => StripeEvent::PaymentFailed(checkout()?),
         "checkout.session.expired" => StripeEvent::Expired(checkout()?),
         "charge.refunded" => StripeEvent::Refunded(StripeRefundTotal {
-            order_no: object.metadata.as_ref().and_then(|metadata| metadata.order_no.clone()),
+            order_no: object
+                .metadata
+                .as_ref()
+                .and_then(|metadata| metadata.order_no.clone())
+                .filter(|text| is_ours(text)),
             payment_intent: object.payment_intent.clone(),
             refunded: amount(object.amount_refunded, "amount_refunded")?,
             amount: amount(object.amount, "amount")?,
@@ -209,6 +217,11 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
         }
         kind => other(kind),
     })
+}
+
+/// Returns true if the text can be the number of an order of ours.
+fn is_ours(text: &str) -> bool {
+    text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn amount(value: Option<i64>, field: &'static str) -> Result<i64, RejectionReason> {

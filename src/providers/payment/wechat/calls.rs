@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PROVIDER;
+use crate::providers::json;
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// A request to the provider.
@@ -77,7 +78,7 @@ impl WeChatCall {
 
 impl WeChatError {
     pub(super) fn new(status: u16, body: &[u8], is_proven: bool) -> Self {
-        let body: ErrorBody = serde_json::from_slice(body).unwrap_or_default();
+        let body: ErrorBody = json::from_slice(body).unwrap_or_default();
         let code = body.code.replace('_', "").to_ascii_uppercase();
         Self { status, code, shown: clean_code(&body.code), is_proven }
     }

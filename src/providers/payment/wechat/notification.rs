@@ -7,6 +7,7 @@ use super::{
     report::{RefundReport, TradeReport, WeChatRefund},
     signature::WeChatSignature,
 };
+use crate::providers::json;
 use crate::providers::payment::{MAX_CALLBACK_BYTES, Rejection, RejectionReason, Trade, TradeStatus};
 
 /// A genuine notification for our merchant.
@@ -58,7 +59,7 @@ impl NotificationReader<'_> {
             .verify(body, self.keys, received_at)
             .map_err(|reason| Rejection { notify_id: claimed_id(body), ..Rejection::anonymous(reason, false) })?;
         let genuine = |reason| Rejection { notify_id: claimed_id(body), ..Rejection::anonymous(reason, true) };
-        let notice: Notice = serde_json::from_slice(body).map_err(|_| genuine(RejectionReason::Malformed))?;
+        let notice: Notice = json::from_slice(body).map_err(|_| genuine(RejectionReason::Malformed))?;
         if !(1..=128).contains(&notice.id.len()) {
             return Err(genuine(RejectionReason::FieldMissing("id")));
         }
@@ -76,7 +77,7 @@ impl NotificationReader<'_> {
     }
 
     fn payment(&self, text: &[u8]) -> Result<WeChatEvent, (RejectionReason, Option<String>)> {
-        let report: TradeReport = serde_json::from_slice(text).map_err(|_| (RejectionReason::Malformed, None))?;
+        let report: TradeReport = json::from_slice(text).map_err(|_| (RejectionReason::Malformed, None))?;
         let fault = |reason| (reason, short(&report.out_trade_no));
         if report.mchid != self.merchant_id {
             return Err(fault(RejectionReason::WrongSeller));
@@ -94,7 +95,7 @@ impl NotificationReader<'_> {
 
     /// A refund names no app.
     fn refund(&self, text: &[u8]) -> Result<WeChatEvent, (RejectionReason, Option<String>)> {
-        let report: RefundReport = serde_json::from_slice(text).map_err(|_| (RejectionReason::Malformed, None))?;
+        let report: RefundReport = json::from_slice(text).map_err(|_| (RejectionReason::Malformed, None))?;
         let fault = |reason| (reason, short(&report.out_trade_no));
         if report.mchid.as_deref() != Some(self.merchant_id) {
             return Err(fault(RejectionReason::WrongSeller));
@@ -113,6 +114,6 @@ fn claimed_id(body: &[u8]) -> Option<String> {
     struct Named {
         id: String,
     }
-    let named: Named = serde_json::from_slice(body).ok()?;
+    let named: Named = json::from_slice(body).ok()?;
     (!named.id.is_empty()).then(|| named.id.chars().take(128).collect())
 }
