@@ -131,7 +131,7 @@ struct Finder {
     stems: FixedMap<u64, Vec<Stem>>,
 }
 
-/// What some parts in sequence are.
+/// Some parts in sequence: a word, the beginning of longer ones, or both.
 #[derive(Default)]
 struct Entry {
     word: Option<u32>,

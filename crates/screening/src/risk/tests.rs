@@ -103,6 +103,19 @@ fn a_sentence_in_a_long_text_counts() {
     ] {
         assert_eq!(class_of(&text), class, "{text}");
     }
+    let ordinary = "最近公司很忙，周末也在加班，老板让我带两个新人，下个月还要去上海出差，家里的猫也没人照顾，房子的租约也快到期了。";
+    for text in [format!("我早就不想活了，{ordinary}"), format!("{ordinary}我早就不想活了")] {
+        assert_eq!(class_of(&text), "self_harm", "{text}");
+    }
+}
+
+#[test]
+fn long_texts_are_divided_into_parts_from_beginning_to_end() {
+    let parts = |text: &str| PlainText::of(text).parts().collect::<Vec<_>>();
+    let clauses = |lengths: &[usize]| lengths.iter().map(|length| "卦".repeat(*length) + "，").collect::<String>();
+    assert_eq!(parts(&clauses(&[9, 9, 9])), []);
+    assert_eq!(parts(&clauses(&[9, 9, 9, 4])), [0..20, 10..30, 20..35]);
+    assert_eq!(parts(&clauses(&[9, 29])), [0..10, 10..40]);
 }
 
 #[test]

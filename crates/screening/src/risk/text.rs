@@ -16,9 +16,10 @@ const STOP: &str = "|";
 const NO_SYLLABLE: &str = "#";
 /// Texts in Latin letters are read as pinyin if at least this share of the words, in percent, can be.
 const PINYIN_SHARE: usize = 75;
-/// The most units of a part of a long text, and of a clause in it.
+/// Texts with more units are divided into parts. Most questions are shorter.
+const LONG: usize = 32;
+/// The most units of several clauses that are a part.
 const PART: usize = 20;
-const LONGEST_CLAUSE: usize = 16;
 /// Words with more letters are not divided into syllables.
 const MAX_PINYIN: usize = 48;
 /// Single letters in sequence that are read as one word: `k m s`.
@@ -45,8 +46,8 @@ pub(super) struct PlainText {
     pub(super) pinyin: Vec<u64>,
     /// True for each unit that was typed in pinyin.
     is_typed_in_pinyin: Vec<bool>,
-    /// The units before which a sentence or clause begins.
-    clauses: Vec<usize>,
+    /// The units after which clauses end.
+    ends: Vec<usize>,
 }
 
 /// The script in which a text is written.
@@ -97,31 +98,25 @@ impl PlainText {
         let mut clauses = clauses.into_iter().peekable();
         for place in places {
             while clauses.next_if(|start| *start <= place.start).is_some() {
-                plain.begin_clause();
+                plain.ends.push(plain.units.len());
             }
             plain.push(&text, place, is_read);
         }
+        plain.ends.push(plain.units.len());
         Self { text, ..plain }
     }
 
-    /// Begins a clause before the next unit. One that is long without a stop is divided.
-    fn begin_clause(&mut self) {
-        let last = self.clauses.last().copied().unwrap_or_default();
-        self.clauses.extend((last..self.units.len()).step_by(LONGEST_CLAUSE).skip(1));
-        self.clauses.push(self.units.len());
-    }
-
-    /// Returns the parts of a long text: neighbouring clauses.
+    /// Returns the parts of a long text: from each clause as many as fit, without those that the part before ends with.
+    /// A clause that is too long is a part.
     pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> {
-        let ends = || self.clauses.iter().copied().skip(1).chain([self.units.len()]);
-        let part = move |start: usize| {
-            let end = ends().filter(|end| *end > start).take_while(|end| end - start <= PART).last();
-            start..end.or_else(|| ends().find(|end| *end > start)).unwrap_or(start)
-        };
+        let is_long = self.units.len() > LONG;
+        let starts = std::iter::once(0).chain(self.ends.iter().copied()).filter(move |_| is_long);
         let mut last = 0;
-        let is_new = move |part: &Range<usize>| std::mem::replace(&mut last, part.end) < part.end;
-        let is_long = self.units.len() > PART;
-        self.clauses.iter().filter(move |_| is_long).map(move |start| part(*start)).filter(is_new)
+        starts.enumerate().filter_map(move |(clause, start)| {
+            let ends = &self.ends[clause..];
+            let end = *ends.iter().take_while(|end| **end - start <= PART).last().or(ends.first())?;
+            (std::mem::replace(&mut last, end) < end).then_some(start..end)
+        })
     }
 
     /// Adds a word, and its reading in pinyin if the text is read as such.
