@@ -15,12 +15,30 @@ use crate::error::{Error, Result};
 /// Slower levels make texts hardly smaller.
 const BROTLI_QUALITY: i32 = 6;
 
+/// The first bytes of gzip content.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 /// Content in plain and compressed form. Clones share the bytes.
 #[derive(Clone, Debug)]
 pub struct Precompressed {
     plain: Bytes,
     gzipped: Bytes,
     brotli: Bytes,
+}
+
+/// A file in the program, as it is or compressed by gzip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaticFile {
+    pub name: &'static str,
+    pub content_type: &'static str,
+    pub bytes: &'static [u8],
+}
+
+impl StaticFile {
+    pub fn compressed(&self) -> Result<Precompressed> {
+        let bytes = Bytes::from_static(self.bytes);
+        if bytes.starts_with(&GZIP) { Precompressed::of_gzipped(bytes) } else { Precompressed::new(bytes) }
+    }
 }
 
 /// A content coding that compresses.
@@ -58,7 +76,7 @@ impl Precompressed {
     ///
     /// # Errors
     /// `internal` if the bytes are not gzip.
-    pub fn of_gzipped(gzipped: Bytes) -> Result<Self> {
+    fn of_gzipped(gzipped: Bytes) -> Result<Self> {
         let mut plain = Vec::new();
         GzDecoder::new(gzipped.as_ref()).read_to_end(&mut plain).map_err(Error::internal)?;
         let brotli = brotli_of(&plain)?;
@@ -167,5 +185,22 @@ mod tests {
         let mut plain = Vec::new();
         brotli::BrotliDecompress(&mut compressed.as_ref(), &mut plain).unwrap();
         assert_eq!(plain, content.as_bytes());
+    }
+
+    #[test]
+    fn vendored_files_are_those_of_the_packages() {
+        for (folder, count) in [("console", 5), ("api-docs", 3)] {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets").join(folder);
+            let sums = std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
+            assert_eq!(sums.lines().count(), count);
+            for (expected, name) in sums.lines().filter_map(|line| line.split_once("  ")) {
+                let content = std::fs::read(folder.join(name)).unwrap_or_else(|_| {
+                    let gzipped = std::fs::read(folder.join(format!("{name}.gz"))).unwrap();
+                    Precompressed::of_gzipped(gzipped.into()).unwrap().plain.to_vec()
+                });
+                let digest = ring::digest::digest(&ring::digest::SHA256, &content);
+                assert_eq!(crate::types::hex(digest.as_ref()), expected, "{name}");
+            }
+        }
     }
 }

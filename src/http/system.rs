@@ -1,26 +1,24 @@
 //! The service's own endpoints: liveness, readiness, and the API document.
 
 use std::{
-    borrow::Cow,
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
 use axum::{
-    body::{Body, Bytes},
+    body::Body,
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
-use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
     endpoint::{Endpoint, Handler},
     openapi::{document, headers::Header},
     params::{DocumentAudience, FileName, Nothing, parameters},
-    precompressed::Precompressed,
+    precompressed::{Precompressed, StaticFile},
     public_content::{CONFIRMED, PUBLIC_HEADERS, PublicContent, PublicResponse},
     reply::{JSON, Json, Reply, ReplyDescription},
     request_context::RequestContext,
@@ -125,7 +123,7 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
 }
 
 /// Content types of the documentation files.
-const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
+const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/svg+xml"];
 
 parameters! {
     ApiDocumentParams(fields) {
@@ -160,13 +158,12 @@ impl Reply for ApiDocument {
 /// A file of the documentation.
 pub struct FileAnswer {
     content: PublicResponse,
-    content_type: String,
+    content_type: &'static str,
 }
 
 impl Reply for FileAnswer {
     fn into_response(self) -> Result<Response<Body>, Error> {
-        let content_type = HeaderValue::from_str(&self.content_type).map_err(Error::internal)?;
-        let mut response = self.content.into_response(content_type);
+        let mut response = self.content.into_response(HeaderValue::from_static(self.content_type));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_SECURITY_POLICY, DOCS_POLICY);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -234,14 +231,42 @@ pub async fn docs_entry(_: RequestContext, _: Nothing) -> Result<PermanentRedire
     Ok(PermanentRedirect("/docs/"))
 }
 
+const DOCS_FILES: [StaticFile; 5] = [
+    StaticFile {
+        name: "index.html",
+        content_type: "text/html; charset=utf-8",
+        bytes: include_bytes!("../../assets/api-docs/index.html"),
+    },
+    StaticFile {
+        name: "initializer.js",
+        content_type: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("../../assets/api-docs/initializer.js"),
+    },
+    StaticFile {
+        name: "swagger-ui-bundle.js",
+        content_type: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("../../assets/api-docs/swagger-ui-bundle.js.gz"),
+    },
+    StaticFile {
+        name: "swagger-ui.css",
+        content_type: "text/css; charset=utf-8",
+        bytes: include_bytes!("../../assets/api-docs/swagger-ui.css.gz"),
+    },
+    StaticFile {
+        name: "icon.svg",
+        content_type: "image/svg+xml",
+        bytes: include_bytes!("../../assets/console/icon.svg"),
+    },
+];
+
 /// The files of the documentation. Each is unpacked once and shared by all responses.
 #[derive(Clone, Default)]
-pub struct Documentation(Arc<Mutex<HashMap<String, CachedFile>>>);
+pub struct Documentation(Arc<Mutex<HashMap<&'static str, CachedFile>>>);
 
 #[derive(Clone)]
 struct CachedFile {
     content: PublicContent,
-    content_type: String,
+    content_type: &'static str,
 }
 
 impl Documentation {
@@ -262,29 +287,20 @@ impl Documentation {
     }
 
     fn file(&self, name: &str) -> Result<CachedFile> {
-        let mut files = lock_unpoisoned(&self.0);
-        if let Some(file) = files.get(name) {
+        let file = DOCS_FILES.iter().find(|file| file.name == name).ok_or(Code::NotFound)?;
+        let mut cached = lock_unpoisoned(&self.0);
+        if let Some(file) = cached.get(name) {
             return Ok(file.clone());
         }
-        let file = CachedFile::load(name)?;
-        files.insert(name.to_owned(), file.clone());
-        Ok(file)
+        let loaded = CachedFile::load(file)?;
+        cached.insert(file.name, loaded.clone());
+        Ok(loaded)
     }
 }
 
 impl CachedFile {
-    fn load(name: &str) -> Result<Self> {
-        let config =
-            Config::new(["/openapi.json"]).use_base_layout().validator_url("none").display_request_duration(true);
-        let served =
-            utoipa_swagger_ui::serve(name, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
-        let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
-        let bytes = match bytes {
-            Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            Cow::Owned(bytes) => bytes.into(),
-        };
-        let content = if gzpipped { Precompressed::of_gzipped(bytes)? } else { Precompressed::new(bytes)? };
-        Ok(Self { content: PublicContent::of(content)?, content_type })
+    fn load(file: &StaticFile) -> Result<Self> {
+        Ok(Self { content: PublicContent::of(file.compressed()?)?, content_type: file.content_type })
     }
 
     fn choose(self, headers: &HeaderMap) -> FileAnswer {

@@ -3,19 +3,21 @@
 //! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person has one
 //! account and one budget. The text is the plain national digits for the default region, E.164 for the others.
 
-use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
+use phone_numbers::{Kind, Number};
 use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::is_invisible;
 use crate::error::{Fault, FieldCode};
 
-/// The country code of China.
-const CHINA: i32 = 86;
+/// Calling codes.
+const ARGENTINA: u16 = 54;
+const CHINA: u16 = 86;
+const MEXICO: u16 = 52;
 
 /// A country or territory, by its two-letter ISO 3166 code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region(rlibphonenumber::Region);
+pub struct Region(phone_numbers::Region);
 
 impl std::str::FromStr for Region {
     type Err = String;
@@ -57,24 +59,20 @@ impl PhoneNumber {
             return Err(invalid());
         }
         let text: String = text.chars().filter(|character| !is_invisible(*character)).collect();
-        let parse = |text: &str| PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).ok().filter(is_valid);
-        let number = parse(&text).or_else(|| parse_after_zero(&text, rules.default_region)).ok_or_else(invalid)?;
-        let region = number.get_region_code().ok_or_else(invalid)?;
-        let type_of_number = type_of(&number);
+        let default = rules.default_region;
+        let number = Number::parse(&text, default.0).and_then(mobile_form).filter(is_assigned);
+        let number = number.or_else(|| parse_after_zero(&text, default)).ok_or_else(invalid)?;
+        let (region, kind) = number.assigned.ok_or_else(invalid)?;
         if !rules.allowed_regions.contains(&Region(region)) {
             return Err(Fault::new(
                 FieldCode::RegionNotAllowed,
                 ("numbers of this region are not served", "不支持该国家或地区的号码"),
             ));
         }
-        if !matches!(type_of_number, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
+        if !matches!(kind, Kind::Mobile | Kind::FixedLineOrMobile) {
             return Err(Fault::new(FieldCode::NotMobile, ("must be a mobile number", "须为手机号")));
         }
-        Ok(if region == rules.default_region.0 {
-            Self::from_canonical(&number.get_national_significant_number())
-        } else {
-            Self::from_canonical(&number.format_as(PhoneNumberFormat::E164))
-        })
+        Ok(if region == default.0 { Self(number.national.into()) } else { Self(number.e164().into()) })
     }
 
     /// Takes a number that the service stored itself.
@@ -91,54 +89,55 @@ impl PhoneNumber {
         if self.0.starts_with('+') {
             return self.0.to_string();
         }
-        format!("+{}{}", code_of(rules.default_region), self.0)
+        format!("+{}{}", rules.default_region.0.calling_code(), self.0)
     }
 
     /// Returns the region of the number; none if several regions share its range.
     pub fn region(&self, rules: &PhoneRules) -> Option<Region> {
-        let number = PHONE_NUMBER_UTIL.parse(&self.0, Some(rules.default_region.0)).ok()?;
-        number.get_region_code().map(Region)
+        let (region, _) = Number::parse(&self.0, rules.default_region.0)?.assigned?;
+        Some(Region(region))
     }
 
     /// The country code, and the number as it is inside of the country.
-    pub fn code_and_national(&self, rules: &PhoneRules) -> (i32, String) {
-        match PHONE_NUMBER_UTIL.parse(&self.0, Some(rules.default_region.0)) {
-            Ok(number) => (number.country_code, number.get_national_significant_number()),
-            Err(_) => (code_of(rules.default_region), self.0.to_string()),
+    pub fn code_and_national(&self, rules: &PhoneRules) -> (u16, String) {
+        let region = rules.default_region.0;
+        match Number::parse(&self.0, region) {
+            Some(number) => (number.calling_code, number.national),
+            None => (region.calling_code(), self.0.to_string()),
         }
     }
 }
 
-/// Returns true if the number is valid in its region. One that is not is of no type.
-fn is_valid(number: &rlibphonenumber::PhoneNumber) -> bool {
-    type_of(number) != PhoneNumberType::Unknown
+fn is_assigned(number: &Number) -> bool {
+    number.assigned.is_some()
 }
 
 /// Reads a number whose country code stands behind a single zero: `086-13800138000`.
-fn parse_after_zero(text: &str, region: Region) -> Option<rlibphonenumber::PhoneNumber> {
+fn parse_after_zero(text: &str, region: Region) -> Option<Number> {
     let (before, after) = text.split_once(['0', '０'])?;
     if before.contains(|character: char| character.is_numeric() || "+＋".contains(character)) {
         return None;
     }
-    let number = PHONE_NUMBER_UTIL.parse(format!("+{after}"), Some(region.0)).ok().filter(is_valid)?;
-    (number.country_code == code_of(region)).then_some(number)
+    let number = Number::parse(&format!("+{after}"), region.0).and_then(mobile_form).filter(is_assigned)?;
+    (number.calling_code == region.0.calling_code()).then_some(number)
 }
 
-/// Returns the type of a number. The library does not know the mobile numbers of China Telecom that begin with 149.
-fn type_of(number: &rlibphonenumber::PhoneNumber) -> PhoneNumberType {
-    let is_in_china = number.country_code == CHINA;
-    match number.get_type() {
-        PhoneNumberType::Unknown if is_in_china => {
-            let national = number.get_national_significant_number();
-            let is_mobile = national.starts_with("149") && national.len() == 11;
-            if is_mobile { PhoneNumberType::Mobile } else { PhoneNumberType::Unknown }
+/// Gives the spellings of one mobile number one form.
+///
+/// Numbers of Argentina are called with a 9 before the area from abroad, and written without it. Address books hold
+/// numbers of Mexico with a 1 that was given up. The metadata lacks numbers of China Telecom that begin with 149.
+fn mobile_form(number: Number) -> Option<Number> {
+    let kind = number.assigned.map(|(_, kind)| kind);
+    let national = match (number.calling_code, kind) {
+        (ARGENTINA, Some(Kind::FixedLine)) => format!("9{}", number.national),
+        (MEXICO, None) => number.national.strip_prefix('1').unwrap_or(&number.national).to_owned(),
+        (CHINA, None) if number.national.starts_with("149") && number.national.len() == 11 => {
+            return Some(Number { assigned: Some(("CN".parse().ok()?, Kind::Mobile)), ..number });
         }
-        known => known,
-    }
-}
-
-fn code_of(region: Region) -> i32 {
-    PHONE_NUMBER_UTIL.get_country_code_for_region(region.0).unwrap_or_default()
+        _ => return Some(number),
+    };
+    let other = Number::parse(&format!("+{}{national}", number.calling_code), "CN".parse().ok()?);
+    other.filter(is_assigned).or(Some(number))
 }
 
 /// Returns true for digits, for what people put between them, and for the invisible marks that come with a number copied
@@ -200,6 +199,20 @@ mod tests {
     #[test]
     fn keeps_the_country_code_of_other_regions() {
         assert_eq!(PhoneNumber::parse("+44 7400 123456", &rules()).unwrap().as_str(), "+447400123456");
+    }
+
+    #[test]
+    fn both_spellings_of_a_number_are_one() {
+        let regions = ["AR", "MX"].map(|code| code.parse().unwrap());
+        let rules = PhoneRules { allowed_regions: regions.to_vec(), ..rules() };
+        for (expected, spellings) in [
+            ("+5491123456789", ["+54 9 11 2345 6789", "+54 11 2345 6789", "+54 011 15 2345 6789"]),
+            ("+525512345678", ["+52 55 1234 5678", "+52 1 55 1234 5678", "0052 1 5512345678"]),
+        ] {
+            for spelling in spellings {
+                assert_eq!(PhoneNumber::parse(spelling, &rules).unwrap().as_str(), expected, "{spelling}");
+            }
+        }
     }
 
     #[test]

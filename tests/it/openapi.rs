@@ -352,7 +352,7 @@ fn the_documentation_page_loads_all_its_files() {
         let kind = if extension == "css" { "text/css" } else { "javascript" };
         assert!(response.header("content-type").unwrap().contains(kind), "{file}");
     }
-    let initializer = server.get("/docs/swagger-initializer.js").send().expect(200).text();
+    let initializer = server.get("/docs/initializer.js").send().expect(200).text();
     assert!(initializer.contains("/openapi.json"), "{initializer}");
 }
 

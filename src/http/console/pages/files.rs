@@ -10,11 +10,8 @@ use axum::{
 use crate::{
     error::{Code, Result},
     http::{
-        console::{
-            request::ConsoleRequest,
-            views::assets::{self, StaticFile},
-        },
-        precompressed::Precompressed,
+        console::{request::ConsoleRequest, views::assets},
+        precompressed::{Precompressed, StaticFile},
     },
 };
 
@@ -23,7 +20,7 @@ const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000,
 
 /// The files, compressed once and better than a response on its way could be.
 static FILES: LazyLock<Vec<(StaticFile, Precompressed)>> = LazyLock::new(|| {
-    let packed = assets::ALL.into_iter().map(|asset| Some((asset, Precompressed::new(asset.bytes).ok()?)));
+    let packed = assets::ALL.into_iter().map(|asset| Some((asset, asset.compressed().ok()?)));
     packed.flatten().collect()
 });
 

@@ -3,15 +3,10 @@
 use std::sync::LazyLock;
 
 use super::context::BASE;
-use crate::types::{hex, sha256_of_parts};
-
-/// A file that a page loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StaticFile {
-    pub name: &'static str,
-    pub content_type: &'static str,
-    pub bytes: &'static [u8],
-}
+use crate::{
+    http::precompressed::StaticFile,
+    types::{hex, sha256_of_parts},
+};
 
 /// The styles of uPlot and ours in one file, which saves a request.
 pub const STYLE: StaticFile = StaticFile {
