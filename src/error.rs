@@ -176,6 +176,9 @@ codes! {
     HistoryTooLarge = "history_too_large",
         "The user's history records have the maximum size. Delete some first.",
         "历史记录的总大小已达上限，请先删除一部分。";
+    VersionConflict = "version_conflict",
+        "The record was changed or deleted since `baseVersion`. `record` is its newer state, if it still exists.",
+        "此记录已在别处修改或删除，请先合并后再保存。";
     BodyTooLarge = "body_too_large",
         "The body is too large for this endpoint.",
         "请求内容过大。";
@@ -380,6 +383,8 @@ pub struct ErrorDetails {
     pub rate_limit: Option<RateLimit>,
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
+    /// The newer state of a record that was edited in an older one.
+    pub record: Option<serde_json::Value>,
     /// The consequences, for an action that must be confirmed.
     pub confirmation: Option<Confirmation>,
     /// True if the transaction is committed although the operation failed: it counted an attempt or recorded a violation.
@@ -398,6 +403,7 @@ impl Error {
             retry_after: None,
             rate_limit: None,
             trace_id: None,
+            record: None,
             confirmation: None,
             keeps_changes: false,
             source: None,
@@ -432,6 +438,12 @@ impl Error {
     /// Adds the trace id of the interpretation that failed.
     pub fn with_trace_id(mut self, trace_id: &str) -> Self {
         self.trace_id = Some(trace_id.to_owned());
+        self
+    }
+
+    /// Adds the newer state of a record that was edited in an older one.
+    pub fn with_record(mut self, record: Option<serde_json::Value>) -> Self {
+        self.record = record;
         self
     }
 

@@ -12,7 +12,7 @@ use yarrow::{
     app::{App, OpenMode},
     config::{Sources, load},
     domain::{
-        divination::history::{self, HistoryDraft},
+        divination::history::{self, HistoryDraft, HistoryEdit},
         identity::{
             codes::{self, AddressHmac, ClientNetworks, NewCode, Purpose},
             tokens,
@@ -132,11 +132,11 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
                     ai_result: None,
                     client_timestamp: Some(JsonText::from_stored(casting.timestamp.to_string())),
                 };
-                history::save(&app.core, UserId(account.user_id), draft)
+                history::save(&app.core, UserId(account.user_id), HistoryEdit { draft, base_version: None })
             })
             .collect();
         for save in saves {
-            save.wait()?;
+            let _ = save.wait()?;
         }
     }
     Ok(())

@@ -55,6 +55,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull
         | Code::HistoryTooLarge
+        | Code::VersionConflict
         | Code::AddressTaken
         | Code::IdentityTaken
         | Code::LastIdentity
@@ -381,6 +382,10 @@ pub struct Problem<'error> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     pub trace_id: Option<Cow<'error, str>>,
+    /// The newer state of a record that was edited in an older one; missing if it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({ "localRecordId": "a1b2c3", "version": "8" }))]
+    pub record: Option<&'error serde_json::Value>,
     /// The token with which to repeat a request that needs confirmation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
@@ -469,6 +474,7 @@ impl<'error> Problem<'error> {
             code: code.name(),
             request_id: meta.request_id.as_str().into(),
             trace_id: error.trace_id.as_deref().map(Into::into),
+            record: error.record.as_ref(),
             confirm: confirmation.map(|confirmation| confirmation.token.reveal()),
             expires_at: confirmation.map(|confirmation| confirmation.expires_at),
             would_delete: confirmation.map(|confirmation| counted(&confirmation.would_delete)),

@@ -494,7 +494,7 @@ fn divination() -> Vec<Endpoint> {
             .notes("For apps that cast on the device and keep a copy here. `localRecordId` identifies the record; saving it again changes the fields that are sent. `jsonData` is returned byte for byte.")
             .summary("Saves a history record, or changes the fields that are sent of an existing one.")
             .body_limit(CASTING)
-            .errors(&[NotYours, HistoryFull, HistoryTooLarge]),
+            .errors(&[NotYours, HistoryFull, HistoryTooLarge, VersionConflict]),
         post("/divination-history/save-batch", OwnUser, divination_history::save_batch).named("saveHistoryBatch")
             .summary("Saves up to 100 history records at once, each as `save` does and with its own result. Repeating it changes nothing more.")
             .body_limit(HISTORY_BATCH),

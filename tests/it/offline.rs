@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, thread::scope};
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Response, Server, Setup};
+use crate::support::{Caller, Response, Server, Setup, send_concurrently};
 
 /// The data of an app, filled from changes alone.
 #[derive(Debug, Default)]
@@ -329,6 +329,59 @@ fn a_batch_saves_each_record_or_says_why_not() {
     let list = fixture.post("/divination-history/get", &json!({}));
     let record = list["items"].as_array().unwrap().iter().find(|one| one["localRecordId"] == "a").unwrap();
     assert_eq!((&record["question"], &record["aiResult"]), (&json!("？"), &json!("text")));
+}
+
+#[test]
+fn an_edit_of_an_older_version_is_refused_with_the_newer_state() {
+    let fixture = Fixture::new();
+    let save = |body: Value| fixture.server.post("/divination-history/save").by(&fixture.user).json(&body).send();
+    let first = save(json!({ "localRecordId": "r-1", "aiResult": "first" })).expect(200).json();
+    let edited =
+        |text: &str, base: &Value| save(json!({ "localRecordId": "r-1", "aiResult": text, "baseVersion": base }));
+    let second = edited("second", &first["version"]).expect(200).json();
+    assert_ne!(second["version"], first["version"]);
+
+    let refused = edited("other device", &first["version"]).expect_problem(409, "version_conflict").json();
+    assert_eq!(refused["record"], second);
+    let listed = fixture.server.post("/divination-history/get").by(&fixture.user).json(&json!({})).send();
+    assert_eq!(listed.expect(200).json()["items"], json!([second]), "nothing was stored");
+    let changed = fixture.server.get("/api/v1/changes").by(&fixture.user).send().expect(200).json();
+    assert_eq!(changed["history"], json!([second]), "both lists name the same version");
+    edited("merged", &refused["record"]["version"]).expect(200);
+
+    let batch = json!([
+        { "localRecordId": "r-1", "aiResult": "late", "baseVersion": second["version"] },
+        { "localRecordId": "r-2", "aiResult": "new" },
+    ]);
+    let saved = fixture.post("/divination-history/save-batch", &batch);
+    assert_eq!(saved["items"][0]["error"], "version_conflict");
+    assert_eq!(saved["items"][0]["record"]["aiResult"], "merged");
+    assert_eq!(
+        (&saved["items"][1]["error"], saved["items"][1]["version"].is_string()),
+        (&Value::Null, true),
+        "{saved}"
+    );
+
+    fixture.delete_records(&["r-1"]);
+    let refused = edited("of a deleted record", &second["version"]).expect_problem(409, "version_conflict").json();
+    assert!(refused.get("record").is_none(), "{refused}");
+    save(json!({ "localRecordId": "r-1", "baseVersion": "no" })).expect_fields(&[("baseVersion", "invalid_format")]);
+    save(json!({ "localRecordId": "r-1", "aiResult": "anew" })).expect(200);
+}
+
+#[test]
+fn parallel_edits_of_one_version_have_one_winner() {
+    let fixture = Fixture::new();
+    let first = json!({ "localRecordId": "r-1", "aiResult": "first" });
+    let first =
+        fixture.server.post("/divination-history/save").by(&fixture.user).json(&first).send().expect(200).json();
+    let edits = (0..16).map(|number| {
+        let edit = json!({ "localRecordId": "r-1", "aiResult": number.to_string(), "baseVersion": first["version"] });
+        fixture.server.post("/divination-history/save").by(&fixture.user).json(&edit)
+    });
+    let statuses: Vec<_> = send_concurrently(edits.collect()).iter().map(|response| response.status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 15, "{statuses:?}");
 }
 
 #[test]

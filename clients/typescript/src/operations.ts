@@ -81,5 +81,6 @@ export const problemCodes = [
   "unknown_product",
   "unsupported_by_database",
   "unsupported_media_type",
-  "user_suspended"
+  "user_suspended",
+  "version_conflict"
 ] as const;

@@ -3689,6 +3689,11 @@ export interface components {
             updatedAt: string;
             /** @example 10001 */
             userId: string;
+            /**
+             * @description Changes with every save. A save can name it as `baseVersion`.
+             * @example 42
+             */
+            version: string;
         };
         HistoryRecordList: {
             items: components["schemas"]["HistoryRecord"][];
@@ -4369,7 +4374,7 @@ export interface components {
              * @example invalid_parameters
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "outcome_unknown" | "unsupported_by_database" | "internal";
+            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "version_conflict" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "outcome_unknown" | "unsupported_by_database" | "internal";
             /**
              * @description The token with which to repeat a request that needs confirmation.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -4394,6 +4399,8 @@ export interface components {
              * @example 部分参数有误：phoneNumber。
              */
             message: string;
+            /** @description The newer state of a record that was edited in an older one; missing if it was deleted. */
+            record?: Record<string, never>;
             /**
              * @description The request's id, as in `X-Request-Id` and in the log.
              * @example 9f2c1b7d0000000000000001
@@ -4733,18 +4740,24 @@ export interface components {
         /** @description The result of one record of a batch. */
         RecordSaved: {
             /**
-             * @description `history_full` or `history_too_large` for a record that was not saved.
+             * @description `history_full`, `history_too_large` or `version_conflict` for a record that was not saved.
              * @example null
              */
             error: string | null;
             /** @example a1b2c3 */
             localRecordId: string;
+            record: components["schemas"]["HistoryRecord"] | null;
             /**
              * Format: date-time
              * @description Null if the record was not saved.
              * @example 2026-01-02T03:04:05.678Z
              */
             updatedAt: string | null;
+            /**
+             * @description Its new version. Null if it was not saved.
+             * @example 42
+             */
+            version: string | null;
         };
         /** @description The results of a batch, in the order of the request. */
         RecordsSaved: {
@@ -6074,8 +6087,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `history_full`, `history_too_large` */
-        "409-history_full-history_too_large": {
+        /** @description `history_full`, `history_too_large`, `version_conflict` */
+        "409-history_full-history_too_large-version_conflict": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -7894,7 +7907,8 @@ export interface operations {
                      *           "questionType": "career",
                      *           "timestamp": 1767225600000,
                      *           "updatedAt": "2026-01-02T03:04:05.678Z",
-                     *           "userId": "10001"
+                     *           "userId": "10001",
+                     *           "version": "42"
                      *         }
                      *       ],
                      *       "more": false,
@@ -13039,7 +13053,8 @@ export interface operations {
                      *           "questionType": "career",
                      *           "timestamp": 1767225600000,
                      *           "updatedAt": "2026-01-02T03:04:05.678Z",
-                     *           "userId": "10001"
+                     *           "userId": "10001",
+                     *           "version": "42"
                      *         }
                      *       ],
                      *       "total": 1
@@ -13130,6 +13145,11 @@ export interface operations {
                      */
                     aiResult?: string;
                     /**
+                     * @description The `version` of the record that was edited. If the record has another one or was deleted, nothing is saved (409 `version_conflict`). By default the last save wins.
+                     * @example 42
+                     */
+                    baseVersion?: string;
+                    /**
                      * @description The casting.
                      * @example {
                      *       "lines": [
@@ -13194,7 +13214,8 @@ export interface operations {
                      *       "questionType": "career",
                      *       "timestamp": 1767225600000,
                      *       "updatedAt": "2026-01-02T03:04:05.678Z",
-                     *       "userId": "10001"
+                     *       "userId": "10001",
+                     *       "version": "42"
                      *     }
                      */
                     "application/json": components["schemas"]["HistoryRecord"];
@@ -13236,6 +13257,8 @@ export interface operations {
                     records?: {
                         /** @example 水雷屯：万事起头难…… */
                         aiResult?: string;
+                        /** @example 42 */
+                        baseVersion?: string;
                         /**
                          * @description Any JSON value or text; it comes back byte for byte.
                          * @example {
@@ -13275,7 +13298,21 @@ export interface operations {
                      *         {
                      *           "error": null,
                      *           "localRecordId": "a1b2c3",
-                     *           "updatedAt": "2026-01-02T03:04:05.678Z"
+                     *           "record": {
+                     *             "aiResult": "水雷屯：万事起头难……",
+                     *             "createdAt": "2026-01-02T03:04:05.678Z",
+                     *             "jsonData": null,
+                     *             "localRecordId": "a1b2c3",
+                     *             "phoneNumber": "13800138000",
+                     *             "question": "今年换工作合适吗？",
+                     *             "questionType": "career",
+                     *             "timestamp": 1767225600000,
+                     *             "updatedAt": "2026-01-02T03:04:05.678Z",
+                     *             "userId": "10001",
+                     *             "version": "42"
+                     *           },
+                     *           "updatedAt": "2026-01-02T03:04:05.678Z",
+                     *           "version": "42"
                      *         }
                      *       ]
                      *     }
@@ -14098,7 +14135,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "image/png": string;
+                    "image/svg+xml": string;
                     "text/css": string;
                     "text/html": string;
                     "text/javascript": string;
@@ -14124,7 +14161,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "image/png": string;
+                    "image/svg+xml": string;
                     "text/css": string;
                     "text/html": string;
                     "text/javascript": string;

@@ -9,6 +9,7 @@ mod orphans;
 
 use std::{borrow::Cow, ops::ControlFlow, sync::Arc, time::Duration};
 
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::{
@@ -38,7 +39,7 @@ const SHORT_FIELDS: u64 = 1024;
 /// The columns that [`record_of`] reads.
 macro_rules! record_columns {
     () => {
-        "local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, updated_at"
+        "local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, updated_at, change"
     };
 }
 
@@ -149,8 +150,12 @@ struct RecordNumbers {
     change: i64,
 }
 
-/// The result of one record of a batch: the stored record, or the limit that it exceeds.
-pub type SavedRecord = Result<HistoryRecord<'static>, Code>;
+/// The reason why one record of a batch was not saved.
+pub enum Unsaved {
+    /// The limit that it exceeds.
+    Limit(Code),
+    Changed(NewerState),
+}
 
 /// A stored record.
 #[derive(Clone, Debug)]
@@ -158,38 +163,68 @@ pub struct HistoryRecord<'text> {
     pub draft: HistoryDraft<'text>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// A save can name it as the state that it edited.
+    pub version: RecordVersion,
+}
+
+/// The number of the last change of a record. Clients get it as text, like other numbers of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordVersion(pub i64);
+
+impl Serialize for RecordVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
 }
 
 impl HistoryRecord<'_> {
     fn into_owned(self) -> HistoryRecord<'static> {
-        let Self { draft, created_at, updated_at } = self;
-        HistoryRecord { draft: draft.into_owned(), created_at, updated_at }
+        let Self { draft, created_at, updated_at, version } = self;
+        HistoryRecord { draft: draft.into_owned(), created_at, updated_at, version }
     }
 }
 
-/// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values.
+/// A record to save.
+#[derive(Debug)]
+pub struct HistoryEdit {
+    pub draft: HistoryDraft<'static>,
+    /// The version that was edited. None saves over any version.
+    pub base_version: Option<RecordVersion>,
+}
+
+/// The newer state of a record that was edited in an older one; none if it was deleted or hidden.
+pub type NewerState = Option<HistoryRecord<'static>>;
+
+/// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values. Saves
+/// nothing and returns the newer state if the record is not in the version that was edited.
 ///
 /// # Errors
 /// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records, and
 /// `history_too_large` when they have the maximum size.
-pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<HistoryRecord<'static>> {
+pub fn save(core: &Core, user: UserId, edit: HistoryEdit) -> Pending<Result<HistoryRecord<'static>, NewerState>> {
     let quota = HistoryQuota::of(&core.config.limits);
-    core.store.write_without_savepoint(move |tx| save_in(tx, user, draft, quota))
+    core.store.write_without_savepoint(move |tx| save_in(tx, user, edit, quota))
 }
 
-/// Saves several records in one transaction, each as [`save`] does. A record beyond a limit fails alone.
+/// Saves several records in one transaction, each as [`save`] does. A record that cannot be saved fails alone.
 ///
 /// # Errors
 /// `unauthenticated` if the account was deleted.
-pub fn save_all(core: &Core, user: UserId, drafts: Vec<HistoryDraft<'static>>) -> Pending<Vec<SavedRecord>> {
+pub fn save_all(
+    core: &Core,
+    user: UserId,
+    edits: Vec<HistoryEdit>,
+) -> Pending<Vec<Result<HistoryRecord<'static>, Unsaved>>> {
     let quota = HistoryQuota::of(&core.config.limits);
     core.store.write(move |tx| {
-        let save = |draft| match save_in(tx, user, draft, quota) {
-            Ok(record) => Ok(Ok(record)),
-            Err(error) if matches!(error.code, Code::HistoryFull | Code::HistoryTooLarge) => Ok(Err(error.code)),
+        let save = |edit| match save_in(tx, user, edit, quota) {
+            Ok(saved) => Ok(saved.map_err(Unsaved::Changed)),
+            Err(error) if matches!(error.code, Code::HistoryFull | Code::HistoryTooLarge) => {
+                Ok(Err(Unsaved::Limit(error.code)))
+            }
             Err(error) => Err(error),
         };
-        drafts.into_iter().map(save).collect()
+        edits.into_iter().map(save).collect()
     })
 }
 
@@ -197,18 +232,43 @@ pub fn save_all(core: &Core, user: UserId, drafts: Vec<HistoryDraft<'static>>) -
 fn save_in(
     tx: &Write<'_>,
     user: UserId,
-    draft: HistoryDraft<'static>,
+    HistoryEdit { draft, base_version }: HistoryEdit,
     quota: HistoryQuota,
-) -> Result<HistoryRecord<'static>> {
+) -> Result<Result<HistoryRecord<'static>, NewerState>> {
+    if base_version.is_some() {
+        let current = find_in(tx, user, &draft.local_record_id)?;
+        if current.as_ref().map(|record| record.version) != base_version {
+            return Ok(Err(current));
+        }
+    }
     let next = next_in(tx, user)?;
     quota.require_in(tx, user, next.sequence, &draft)?;
+    let saved = |draft, created_at| HistoryRecord {
+        draft,
+        created_at,
+        updated_at: tx.now,
+        version: RecordVersion(next.change),
+    };
     if !insert_in(tx, user, next, &draft, tx.now)? {
         if let Some((created_at, stored)) = update_in(tx, user, next.change, &draft)? {
-            return Ok(HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now });
+            return Ok(Ok(saved(draft.with_defaults(stored), created_at)));
         }
         renew_in(tx, user, next, &draft)?;
     }
-    Ok(HistoryRecord { draft, created_at: tx.now, updated_at: tx.now })
+    Ok(Ok(saved(draft, tx.now)))
+}
+
+/// Returns the active record with this id.
+fn find_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<Option<HistoryRecord<'static>>> {
+    tx.first(
+        concat!(
+            "select ",
+            record_columns!(),
+            " from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null"
+        ),
+        (local_record_id, user.0),
+        |row| Ok(record_of(row)?.into_owned()),
+    )
 }
 
 /// Returns the numbers of the user's next record and change.
@@ -289,13 +349,14 @@ pub fn list_changed_in(tx: &Read<'_>, user: UserId, change: i64, limit: u32, max
         concat!(
             "select ",
             record_columns!(),
-            ", change, bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
+            ", bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
              order by change limit ?3"
         ),
         (user.0, change, limit),
         |row| {
-            page.items.push(record_of(row)?.into_owned());
-            page.last = Some(row.get(8)?);
+            let record = record_of(row)?.into_owned();
+            page.last = Some(record.version.0);
+            page.items.push(record);
             bytes += row.get::<i64>(9)?;
             Ok(if bytes < max_bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
@@ -405,8 +466,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let all =
         concat!("select ", record_columns!(), ", deactivated_at from history where user_id = ?1 order by sequence");
     tx.each(all, [user.0], |row| {
-        let deactivated_at: Option<i64> = row.get(8)?;
-        let HistoryRecord { draft, created_at, updated_at } = record_of(row)?;
+        let deactivated_at: Option<i64> = row.get(9)?;
+        let HistoryRecord { draft, created_at, updated_at, .. } = record_of(row)?;
         each(json!({
             "localRecordId": draft.local_record_id,
             "questionType": draft.question_type,
@@ -621,5 +682,6 @@ fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {
         },
         created_at: Timestamp(row.get(6)?),
         updated_at: Timestamp(row.get(7)?),
+        version: RecordVersion(row.get(8)?),
     })
 }

@@ -13,7 +13,7 @@ use super::cancellation::cancellation_code;
 use crate::{
     config::LimitsConfig,
     domain::{
-        divination::history::{self, HistoryDraft, RestoredRecords},
+        divination::history::{self, HistoryDraft, HistoryEdit, RecordVersion, RestoredRecords, Unsaved},
         identity::{step_up::StepUp, users::User},
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -22,8 +22,8 @@ use crate::{
         claims::Claims,
         params::{
             AiResult, BodyShape, Clearable, ClientTimestamp, Fields, JsonData, Label, LocalRecordId, ObjectParameter,
-            PageNumber, PageSize, Parameter, Parameters, Question, Rules, VerificationCode, member, object, page,
-            parameters, required,
+            PageNumber, PageSize, Parameter, Parameters, Question, RowNumber, Rules, VerificationCode, member, object,
+            page, parameters, required,
         },
         reply::{Json, SerializedList},
         request_context::RequestContext,
@@ -44,6 +44,7 @@ parameters! {
         question_type: Option<Clearable<Label>> = fields.optional("questionType", "The topic of the question.");
         question: Option<Clearable<Question>> = fields.usual("question", "The question.");
         timestamp: Option<Clearable<ClientTimestamp>> = fields.usual("timestamp", "The client's own time. Returned as a number and not interpreted.");
+        base_version: Option<RowNumber> = fields.optional("baseVersion", "The `version` of the record that was edited. If the record has another one or was deleted, nothing is saved (409 `version_conflict`). By default the last save wins.");
     }
 
     ListHistoryParams(fields) {
@@ -110,12 +111,15 @@ pub struct HistoryRecordResponse<'text> {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Timestamp,
+    /// Changes with every save. A save can name it as `baseVersion`.
+    #[schema(value_type = String, example = "42")]
+    version: RecordVersion,
 }
 
 impl<'text> HistoryRecordResponse<'text> {
     pub fn new(
         user: &User,
-        history::HistoryRecord { draft, created_at, updated_at }: history::HistoryRecord<'text>,
+        history::HistoryRecord { draft, created_at, updated_at, version }: history::HistoryRecord<'text>,
     ) -> Self {
         Self {
             user_id: user.id,
@@ -128,22 +132,29 @@ impl<'text> HistoryRecordResponse<'text> {
             timestamp: draft.client_timestamp,
             created_at,
             updated_at,
+            version,
         }
     }
 }
 
 pub async fn save(context: RequestContext, save: SaveRecordParams) -> Result<Json<HistoryRecordResponse<'static>>> {
     let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
-    let draft = draft_of(SentRecord {
+    let edit = edit_of(SentRecord {
         local_record_id: save.local_record_id,
         json_data: save.json_data,
         ai_result: save.ai_result,
         question_type: save.question_type,
         question: save.question,
         timestamp: save.timestamp,
+        base_version: save.base_version,
     });
-    let saved = context.committed(history::save(&context.app.core, user.id, draft)).await?;
-    Ok(Json(HistoryRecordResponse::new(&user, saved)))
+    match context.committed(history::save(&context.app.core, user.id, edit)).await? {
+        Ok(saved) => Ok(Json(HistoryRecordResponse::new(&user, saved))),
+        Err(newer) => {
+            let newer = newer.map(|record| serde_json::to_value(HistoryRecordResponse::new(&user, record)));
+            Err(Error::new(Code::VersionConflict).with_record(newer.transpose().map_err(Error::internal)?))
+        }
+    }
 }
 
 /// The results of a batch, in the order of the request.
@@ -161,20 +172,33 @@ pub struct RecordSaved {
     /// Null if the record was not saved.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
-    /// `history_full` or `history_too_large` for a record that was not saved.
+    /// Its new version. Null if it was not saved.
+    #[schema(value_type = Option<String>, example = "42")]
+    version: Option<RecordVersion>,
+    /// `history_full`, `history_too_large` or `version_conflict` for a record that was not saved.
     #[schema(example = json!(null))]
     error: Option<&'static str>,
+    /// The newer state at a `version_conflict`. Null if the record was deleted.
+    #[schema(example = json!(null))]
+    record: Option<HistoryRecordResponse<'static>>,
 }
 
 pub async fn save_batch(context: RequestContext, params: SaveRecordsParams) -> Result<Json<RecordsSaved>> {
-    let user = context.user()?;
-    let drafts: Vec<_> = params.records.into_iter().map(|RecordItem(draft)| draft).collect();
-    let ids: Vec<_> = drafts.iter().map(|draft| draft.local_record_id.clone().into_owned()).collect();
-    let saved = context.committed(history::save_all(&context.app.core, user, drafts)).await?;
-    let items = ids.into_iter().zip(saved).map(|(local_record_id, outcome)| RecordSaved {
-        local_record_id,
-        updated_at: outcome.as_ref().ok().map(|record| record.updated_at),
-        error: outcome.err().map(Code::name),
+    let user = context.acting_user(&claims(None, None))?;
+    let edits: Vec<_> = params.records.into_iter().map(|RecordItem(edit)| edit).collect();
+    let ids: Vec<_> = edits.iter().map(|edit| edit.draft.local_record_id.clone().into_owned()).collect();
+    let saved = context.committed(history::save_all(&context.app.core, user.id, edits)).await?;
+    let items = ids.into_iter().zip(saved).map(|(local_record_id, outcome)| {
+        let unsaved = |error, record| (None, None, Some(error), record);
+        let (updated_at, version, error, record) = match outcome {
+            Ok(record) => (Some(record.updated_at), Some(record.version), None, None),
+            Err(Unsaved::Limit(code)) => unsaved(code.name(), None),
+            Err(Unsaved::Changed(newer)) => {
+                let newer = newer.map(|record| HistoryRecordResponse::new(&user, record));
+                unsaved(Code::VersionConflict.name(), newer)
+            }
+        };
+        RecordSaved { local_record_id, updated_at, version, error, record }
     });
     Ok(Json(RecordsSaved { items: items.collect() }))
 }
@@ -293,10 +317,11 @@ struct SentRecord {
     question_type: Option<Clearable<Label>>,
     question: Option<Clearable<Question>>,
     timestamp: Option<Clearable<ClientTimestamp>>,
+    base_version: Option<RowNumber>,
 }
 
-fn draft_of(sent: SentRecord) -> HistoryDraft<'static> {
-    HistoryDraft {
+fn edit_of(sent: SentRecord) -> HistoryEdit {
+    let draft = HistoryDraft {
         local_record_id: sent.local_record_id.0.into(),
         question_type: sent.question_type.map(|Clearable(label)| label.map_or("".into(), |Label(text)| text.into())),
         question: sent.question.map(|Clearable(question)| question.map_or("".into(), |Question(text)| text.into())),
@@ -305,7 +330,8 @@ fn draft_of(sent: SentRecord) -> HistoryDraft<'static> {
         client_timestamp: sent
             .timestamp
             .map(|Clearable(timestamp)| timestamp.map_or(JsonText::NULL, |ClientTimestamp(json)| json)),
-    }
+    };
+    HistoryEdit { draft, base_version: sent.base_version.map(|RowNumber(version)| RecordVersion(version)) }
 }
 
 /// Records to save. They may be the whole body, as a bare JSON array.
@@ -326,7 +352,7 @@ impl Parameters for SaveRecordsParams {
 }
 
 /// One record of a batch.
-pub struct RecordItem(HistoryDraft<'static>);
+pub struct RecordItem(HistoryEdit);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -343,6 +369,8 @@ struct WrittenRecord<'json> {
     question: Option<&'json JsonValue>,
     #[serde(borrow)]
     timestamp: Option<&'json JsonValue>,
+    #[serde(borrow)]
+    base_version: Option<&'json JsonValue>,
 }
 
 impl ObjectParameter for RecordItem {
@@ -357,13 +385,19 @@ impl ObjectParameter for RecordItem {
         let question_type = member(written.question_type, rules).map_err(|fault| faults.push(("questionType", fault)));
         let question = member(written.question, rules).map_err(|fault| faults.push(("question", fault)));
         let timestamp = member(written.timestamp, rules).map_err(|fault| faults.push(("timestamp", fault)));
-        match (id, json_data, ai_result, question_type, question, timestamp) {
-            (Ok(local_record_id), Ok(json_data), Ok(ai_result), Ok(question_type), Ok(question), Ok(timestamp)) => {
-                let sent = SentRecord { local_record_id, json_data, ai_result, question_type, question, timestamp };
-                Ok(Self(draft_of(sent)))
-            }
-            _ => Err(faults),
-        }
+        let base_version = member(written.base_version, rules).map_err(|fault| faults.push(("baseVersion", fault)));
+        let read = || {
+            Ok::<_, ()>(SentRecord {
+                local_record_id: id?,
+                json_data: json_data?,
+                ai_result: ai_result?,
+                question_type: question_type?,
+                question: question?,
+                timestamp: timestamp?,
+                base_version: base_version?,
+            })
+        };
+        read().map(|sent| Self(edit_of(sent))).map_err(|()| faults)
     }
 
     fn schema(limits: &LimitsConfig) -> Value {
@@ -377,6 +411,7 @@ impl ObjectParameter for RecordItem {
                 "questionType": Label::schema(limits),
                 "question": Question::schema(limits),
                 "timestamp": ClientTimestamp::schema(limits),
+                "baseVersion": RowNumber::schema(limits),
             },
             "example": { "localRecordId": "a1b2c3", "question": "今年换工作合适吗？", "jsonData": { "lines": [7, 8, 8, 8, 7, 6] } },
         })

@@ -20,7 +20,7 @@ use crate::{
     domain::identity::preferences::NotificationKind,
     domain::{
         divination::{
-            history::{self, HistoryDraft},
+            history::{self, HistoryDraft, HistoryEdit},
             interpretation::{self, CallRecord, CastingQuestion},
         },
         identity::{
@@ -578,7 +578,7 @@ fn save(services: DemoServices<'_>, user: UserId, number: usize, record: CallRec
         ai_result: record.result.map(Into::into),
         client_timestamp: Some(JsonText::from_stored(services.core.clock.now().0.to_string())),
     };
-    receipt(history::save(services.core, user, draft))
+    receipt(history::save(services.core, user, HistoryEdit { draft, base_version: None }))
 }
 
 fn draft(audience: Audience, kind: NotificationKind, title: &str, body: &str) -> NotificationDraft {
