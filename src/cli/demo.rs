@@ -16,7 +16,7 @@ use yarrow::{
     },
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
-    http::serve,
+    http::serve::{self, Stop},
     providers::factory::Announce,
 };
 
@@ -73,7 +73,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
             print(&introduction(address, &directory_name, &seeded));
         }
     });
-    serve::run(&app, args.schedule.schedule(), &announce)
+    serve::run(&app, args.schedule.schedule(), Stop::Signals, &announce)
 }
 
 /// Sections that [`isolated`] takes from the configuration. All others may lead to other systems.

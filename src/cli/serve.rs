@@ -10,7 +10,7 @@ use yarrow::{
     config::LoadedConfig,
     domain::operations::{preflight, server_log::LogBuffer},
     error::Result,
-    http::serve,
+    http::serve::{self, Stop},
     jobs::Schedule,
 };
 
@@ -53,5 +53,5 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     {
         tracing::warn!(section, effect, "this driver is for development");
     }
-    serve::run(&app, args.schedule.schedule(), &announce)
+    serve::run(&app, args.schedule.schedule(), Stop::Signals, &announce)
 }

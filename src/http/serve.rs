@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     signal::unix::{SignalKind, signal},
-    sync::watch,
+    sync::{mpsc, watch},
 };
 
 use super::{
@@ -48,11 +48,19 @@ const FINAL_EVENTS: Duration = Duration::from_secs(1);
 /// let many connections use too much memory.
 const HEAD_BUFFER: usize = 32 << 10;
 
-/// Serves until a signal stops the process, then waits for running requests.
+/// The origin of the request to stop. A second one ends the wait for running requests.
+pub enum Stop {
+    /// SIGTERM and SIGINT.
+    Signals,
+    /// Another part of the same process.
+    Handle(mpsc::Receiver<()>),
+}
+
+/// Serves until it is told to stop, then waits for running requests.
 ///
 /// # Errors
 /// Errors of the listeners, the runtime and the final records.
-pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()> {
+pub fn run(app: &Arc<App>, schedule: Schedule, stop: Stop, announce: &Announce) -> Result<()> {
     app.core.store.join_copies()?;
     crash_recovery::close_interrupted(&app.core)?;
     allow_files(app.core.config.limits.connections);
@@ -69,7 +77,7 @@ pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()
     app.core.store.dispatch_replies_with(Box::new(move |replies| drop(workers.spawn(async move { drop(replies) }))));
     let shipping = jobs::start_shipping(app, schedule)?;
     let jobs = jobs::start(app, schedule)?;
-    let outcome = runtime.block_on(listen(app, announce));
+    let outcome = runtime.block_on(listen(app, stop, announce));
     app.core.store.cancel_preparation();
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
@@ -97,9 +105,12 @@ fn allow_files(connections: u32) {
     }
 }
 
-async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
+async fn listen(app: &Arc<App>, stop: Stop, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
-    let mut stop = stop_signal()?;
+    let mut stop = match stop {
+        Stop::Signals => stop_signal()?,
+        Stop::Handle(receiver) => receiver,
+    };
     let Listeners { open: listeners, renewal, live, inbox } = listener::open(app, announce).await?;
     // SIGHUP reloads certificates. Without TLS it must not end the process.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
@@ -146,10 +157,10 @@ async fn operations_end(app: &App, live: &LiveInterpretations) {
 }
 
 /// Returns a receiver of SIGTERM and SIGINT.
-fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
+fn stop_signal() -> Result<mpsc::Receiver<()>> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
-    let (sender, receiver) = tokio::sync::mpsc::channel(2);
+    let (sender, receiver) = mpsc::channel(2);
     tokio::spawn(async move {
         loop {
             tokio::select! {

@@ -99,7 +99,7 @@ fn derivations_outlive_restarts_and_changed_preferences() {
     // Without `castAt` the time is that of the service.
     let now = cast(&server, &user, &json!({ "method": "time" }));
     rule(&server, "23:00");
-    let server = server.crash_and_restart(Setup::default());
+    let server = server.restart(Setup::default());
     for session in [&next_day, &same_day, &numbers, &now] {
         let found = find(&server, &user, session);
         assert_eq!((&found["derivation"], &found["lines"]), (&session["derivation"], &session["lines"]));

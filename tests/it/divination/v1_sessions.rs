@@ -219,7 +219,7 @@ fn rejects_casts_without_points() {
 
 #[test]
 fn the_server_sets_the_price() {
-    let server = Setup::default().with("POINTS_CAST", 7).start();
+    let server = Setup::default().with("POINTS_CAST", 7).as_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 20);
     let body = json!({ "question": "x", "method": "three_coins", "points": 0, "pointsSpent": 0, "price": -5, "balance": 99,
@@ -308,7 +308,7 @@ fn a_repeated_request_casts_once() {
     with_key(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
     // Replays ignore later changes of the word list.
     server.command(&["words", "add", "换工作"]).expect(0);
-    let server = server.crash_and_restart(Setup::default());
+    let server = server.restart(Setup::default());
     let again = cast(&server, &user, &simple()).header("idempotency-key", "a").send().expect(201);
     assert_eq!(again.bytes, first[0].bytes);
     assert_eq!(points(&server, &user), 25);
@@ -342,7 +342,7 @@ fn deleting_a_session_keeps_later_responses_under_its_key() {
 
 #[test]
 fn kills_lose_and_duplicate_no_cast() {
-    let mut server = Setup::default().start();
+    let mut server = Setup::default().as_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 100_000);
     let mut keys = 0_i64;
@@ -676,7 +676,7 @@ fn interprets_a_session_as_a_stream() {
 #[test]
 fn repeats_an_interpretation_until_it_succeeds() {
     let failing = FakeModel::start(ModelBehaviour::Status(400));
-    let server = failing.setup().start();
+    let server = failing.setup().as_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
     let session = created(&server, &user, &manual("788976"));
@@ -726,7 +726,7 @@ fn runs_one_interpretation_of_a_session_at_a_time() {
 #[test]
 fn a_call_interrupted_by_a_crash_does_not_block_the_session() {
     let silent = FakeModel::start(ModelBehaviour::Silent);
-    let server = silent.setup().start();
+    let server = silent.setup().as_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
     let session = created(&server, &user, &manual("788976"));
@@ -764,7 +764,7 @@ fn a_question_listed_meanwhile_reaches_no_model() {
     let (server, user) = fixture(100);
     let session = created(&server, &user, &simple());
     server.command(&["words", "add", "换工作"]).expect(0);
-    let server = server.crash_and_restart(Setup::default());
+    let server = server.restart(Setup::default());
     interpret(&server, &user, &session).send().expect_problem(422, "content_rejected");
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
 }

@@ -179,7 +179,7 @@ fn expired_notifications_disappear_at_once() {
     gone(&fixture);
     // The job then removes it from the blocks, without a visible change.
     let directory = fixture.server.directory().to_owned();
-    fixture.server = fixture.server.crash_and_restart(Setup::default().with_fast_jobs());
+    fixture.server = fixture.server.restart(Setup::default().with_fast_jobs());
     let taken_out = "select count(*) from notifications where is_live = 0";
     eventually("both are removed", || fixture.server.value::<i64>(taken_out) == 2);
     assert_eq!(fixture.server.value::<String>("select hex(kinds) from notification_blocks"), "0003", "{directory:?}");
@@ -513,6 +513,7 @@ fn commands_send_list_and_withdraw() {
 #[test]
 fn read_state_survives_a_crash() {
     let mut fixture = Fixture::new();
+    fixture.server = fixture.server.restart(Setup::default().as_process());
     let ids: Vec<_> = (0..4).map(|number| fixture.broadcast(&number.to_string())).collect();
     let read = fixture.read(&fixture.user, &ids[1]).expect(200).json();
     fixture.server = fixture.server.crash_and_restart(Setup::default());

@@ -112,7 +112,7 @@ fn a_masked_word_is_replaced_in_what_is_stored_and_shown() {
     let server = server();
     let user = server.sign_in(OWN);
     server.command(&["words", "add", "代练上分", "--type", "ads"]).expect(0);
-    let server = server.crash_and_restart(Setup::default().with("MODERATION_MATCH_RULES", RULES));
+    let server = server.restart(Setup::default().with("MODERATION_MATCH_RULES", RULES));
     let renamed = rename(&server, &user, "代练上分").expect(200).json();
     assert_eq!((&renamed["nickname"], nickname(&server, &user)), (&json!("＊＊＊＊"), "＊＊＊＊".to_owned()));
     let cast = json!({ "question": "找人代练上分好吗", "method": "yarrow_stalks" });

@@ -28,7 +28,7 @@ impl Fixture {
 
     /// Restarts the server with this setup.
     fn restarted(self, setup: Setup) -> Self {
-        Self { server: self.server.crash_and_restart(setup), ..self }
+        Self { server: self.server.restart(setup), ..self }
     }
 
     fn order(&self) -> String {
@@ -150,7 +150,7 @@ fn an_unsigned_response_credits_nothing() {
         assert_eq!(fixture.hint(&order_no)["status"], "pending", "{mood:?}");
         assert_eq!((fixture.server.order_state(&order_no).0.as_str(), fixture.coins()), ("created", 0), "{mood:?}");
         fixture.provider.be(GatewayMode::Well);
-        let fixture = Fixture { server: fixture.server.crash_and_restart(fixture.provider.setup()), ..fixture };
+        let fixture = Fixture { server: fixture.server.restart(fixture.provider.setup()), ..fixture };
         assert_eq!(fixture.hint(&order_no)["status"], "credited", "{mood:?}");
     }
 }
@@ -196,7 +196,7 @@ fn queries_a_refund_with_a_lost_response_before_repeating_it() {
     assert!(lost.status >= 500, "{}", lost.text());
     assert_eq!((fixture.provider.refunded(&order_no), fixture.coins()), (150, 60));
     fixture.provider.be(GatewayMode::Well);
-    let server = fixture.server.crash_and_restart(fixture.provider.setup());
+    let server = fixture.server.restart(fixture.provider.setup());
     let fixture = Fixture { server, ..fixture };
     // The provider reports a refund some seconds later.
     fixture.server.edit("update payment_refunds set asked_at = asked_at - 60000");

@@ -150,10 +150,11 @@ fn fifty_reports_at_once_credit_once() {
 #[test]
 fn a_kill_between_credit_and_consumption_loses_nothing() {
     let mut fixture = Fixture::new();
+    let setup = setup(&fixture.google.url()).as_process();
+    fixture.server = fixture.server.restart(setup.clone());
     fixture.bought("token-1", "GPA.1", &[]);
     fixture.google.fail_consumption(true);
     assert_eq!(fixture.report(&fixture.user, "token-1").expect(200).json()["balance"], 66);
-    let setup = setup(&fixture.google.url());
     fixture.server = fixture.server.crash_and_restart(setup);
     assert!(!fixture.is_consumed("token-1"));
     fixture.google.fail_consumption(false);

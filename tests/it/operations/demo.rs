@@ -77,7 +77,10 @@ impl Drop for Demonstration {
 fn serves_its_instructions_and_leaves_nothing_behind() {
     let temp_dir = tempfile::tempdir().unwrap();
     let own = temp_dir.path().join("own");
-    let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATA_DIR", own.to_str().unwrap())]);
+    // Nothing listens there: a demonstration that used this database would not start.
+    let database = ("YARROW_DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing");
+    let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATA_DIR", own.to_str().unwrap()), database]);
+    assert!(demonstration.directory.join("yarrow.db").exists());
     let mode = demonstration.directory.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "the keys in it are private");
     assert!(!own.exists(), "a demonstration must not write into an existing data directory");
@@ -95,13 +98,11 @@ fn serves_its_instructions_and_leaves_nothing_behind() {
         let found = CommandOutput::run(&demonstration.directory, &arguments, "").expect(0).json();
         assert!(found["total"].as_i64() > Some(0), "no order is {state}: {states}");
     }
+    expect_link_that_works_once(&demonstration);
     demonstration.terminate();
 }
 
-#[test]
-fn its_link_signs_in_to_the_console_once() {
-    let temp_dir = tempfile::tempdir().unwrap();
-    let demonstration = Demonstration::start(temp_dir.path(), &[]);
+fn expect_link_that_works_once(demonstration: &Demonstration) {
     let get = |path: &str, cookie: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: yarrow\r\nConnection: close\r\n{cookie}\r\n");
         raw::exchange(demonstration.address, request.as_bytes())
@@ -112,17 +113,6 @@ fn its_link_signs_in_to_the_console_once() {
     let overview = get(opened.header("location").unwrap(), &format!("Cookie: {cookie}\r\n")).expect(200);
     assert!(overview.text().contains("demo"), "{}", overview.text());
     assert_eq!(get(&demonstration.console, "").status, 404, "the link works once");
-    demonstration.terminate();
-}
-
-#[test]
-fn uses_its_own_database() {
-    let temp_dir = tempfile::tempdir().unwrap();
-    // Nothing listens there: a demonstration that used it would not start.
-    let url = "postgres://nobody@127.0.0.1:1/nothing";
-    let demonstration = Demonstration::start(temp_dir.path(), &[("YARROW_DATABASE_URL", url)]);
-    assert!(demonstration.directory.join("yarrow.db").exists());
-    demonstration.terminate();
 }
 
 #[test]

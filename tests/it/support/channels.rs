@@ -56,7 +56,7 @@ impl Shop {
 
     /// Restarts the server after a crash.
     pub fn restarted(self, setup: Setup) -> Self {
-        Self { server: self.server.crash_and_restart(setup), ..self }
+        Self { server: self.server.restart(setup), ..self }
     }
 
     /// Orders 60 coins for 6 yuan through the first API generation.

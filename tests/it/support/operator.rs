@@ -8,6 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use yarrow::domain::operations::admins::{self, keys, roles::Role};
+
 use super::client::wait_for_words;
 use super::server::{Binary, Server, Setup, postgresql};
 
@@ -79,7 +81,7 @@ impl CommandOutput {
 
 /// Initializes a data directory as a first start does.
 pub fn install(directory: &Path) {
-    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").start();
+    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").as_process().start();
     assert_eq!(server.terminate(), Some(0));
 }
 
@@ -96,14 +98,22 @@ impl Server {
 
     /// Creates an API key.
     pub fn api_key(&self, label: &str) -> String {
+        if let Some(app) = self.app() {
+            let key = keys::create(&app.core, label, Role::Owner, None).unwrap().wait().unwrap();
+            return key.reveal().to_owned();
+        }
         let created = self.command(&["admin", "key", "create", label]).expect(0).json();
         created["key"].as_str().unwrap().to_owned()
     }
 
     /// Creates an administrator and signs in.
     pub fn admin(&self, name: &str, password: &str) -> String {
-        let arguments = ["admin", "create", name, "--password-stdin"];
-        CommandOutput::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
+        if let Some(app) = self.app() {
+            admins::create(&app.admins, name, password, Role::Owner).unwrap();
+        } else {
+            let arguments = ["admin", "create", name, "--password-stdin"];
+            CommandOutput::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
+        }
         let login = json!({ "name": name, "password": password });
         let session = self.post("/admin/login").json(&login).send().expect(200).json();
         session["token"].as_str().unwrap().to_owned()

@@ -3,17 +3,28 @@
 use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
+    panic::resume_unwind,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
         Arc, LazyLock, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
-use yarrow::store::{OwnedSqlValue, SqlColumn};
+use yarrow::{
+    app::{App, OpenMode},
+    config::{LoadedConfig, Sources, load_with_checks},
+    domain::operations::preflight,
+    error::Error,
+    http::serve::{self, Stop},
+    jobs::Schedule,
+    providers::factory::Announce,
+    store::{OwnedSqlValue, SqlColumn},
+};
 
 use super::{
     client::{Caller, Request, Response},
@@ -33,6 +44,7 @@ pub struct Setup {
     directory: Option<PathBuf>,
     prelude: Option<String>,
     has_fast_jobs: bool,
+    is_process: bool,
 }
 
 impl Setup {
@@ -60,6 +72,13 @@ impl Setup {
         self
     }
 
+    /// Serves in a process of its own, for tests of its log, its memory, signals, kills or the environment. Others are
+    /// faster in the process of the tests.
+    pub fn as_process(mut self) -> Self {
+        self.is_process = true;
+        self
+    }
+
     /// Enables the metrics listener.
     pub fn with_metrics(self) -> Self {
         self.with("METRICS_LISTEN", "127.0.0.1:0")
@@ -83,8 +102,41 @@ impl Setup {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let own = Lines::default();
         collect(process.stderr.take().unwrap(), [Arc::clone(&own), Arc::clone(all)]);
-        let ready = wait_for_line(&mut process, &own, "yarrow is listening on http");
+        let ready = wait_for_line(&mut process, &own, READY);
         (process, ready.rsplit("://").next().unwrap().trim().parse().unwrap())
+    }
+
+    /// Returns true if the server must be a process.
+    fn needs_process(&self) -> bool {
+        let has_log = || self.settings.iter().any(|(name, _)| name.starts_with("YARROW_LOG_"));
+        self.is_process || self.prelude.is_some() || has_log() || postgresql().is_some()
+    }
+
+    /// Serves in this process.
+    fn serve_here(&self, directory: &Path, lines: &Lines) -> Result<(HereServer, SocketAddr), Error> {
+        let flags = [("data_dir", directory.to_str().unwrap()), ("server.listen", "127.0.0.1:0")];
+        let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let raised = ["YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "YARROW_AUTH_SENDS_PER_CLIENT_DAY"];
+        let raised = raised.map(|name| (name.to_owned(), "100000".to_owned()));
+        let environment = raised.into_iter().chain(self.settings.iter().cloned()).collect();
+        let file = self.settings.iter().find(|(name, _)| name == "YARROW_CONFIG").map(|(_, path)| path.into());
+        let sources = Sources { flags, environment, file, ..Sources::default() };
+        let LoadedConfig { config, shown } = load_with_checks(sources, preflight::faults)?;
+        let printed = Arc::clone(lines);
+        let announce: Announce = Arc::new(move |line: &str| printed.lock().unwrap().push(line.to_owned()));
+        let app = Arc::new(App::open(config, OpenMode::Server, &announce)?.with_settings(shown));
+        let schedule = if self.has_fast_jobs { Schedule::fast() } else { Schedule::default() }.without_words();
+        let (stop, stopped) = tokio::sync::mpsc::channel(2);
+        let served = Arc::clone(&app);
+        let thread = std::thread::spawn(move || serve::run(&served, schedule, Stop::Handle(stopped), &announce));
+        let mut here = HereServer { app: Some(app), stop, thread: Some(thread) };
+        let ready = eventually_some("the server listens", || {
+            if here.thread.as_ref().unwrap().is_finished() {
+                panic!("the server ended: {:?}", here.end());
+            }
+            lines.lock().unwrap().iter().find(|line| line.contains(READY)).cloned()
+        });
+        Ok((here, ready.rsplit("://").next().unwrap().trim().parse().unwrap()))
     }
 
     /// Returns false if the first start would depend on the settings.
@@ -160,9 +212,48 @@ impl Binary {
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
+/// The beginning of the line that a server prints with its address.
+const READY: &str = "yarrow is listening on http";
+
+/// A server in the process of the tests.
+struct HereServer {
+    /// Until it is asked to end: it locks the data directory.
+    app: Option<Arc<App>>,
+    stop: tokio::sync::mpsc::Sender<()>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl HereServer {
+    /// Asks it to stop.
+    fn stop(&self) {
+        let _ = self.stop.try_send(());
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) -> Result<(), Error> {
+        self.app = None;
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+enum Running {
+    Process(Child),
+    Here(HereServer),
+}
+
+impl Running {
+    #[track_caller]
+    fn process(&mut self) -> &mut Child {
+        match self {
+            Self::Process(process) => process,
+            Self::Here(_) => panic!("this test needs a server `as_process`"),
+        }
+    }
+}
+
 /// A running server. It is killed on drop.
 pub struct Server {
-    process: Child,
+    running: Running,
     address: SocketAddr,
     directory: PathBuf,
     temp_dir: Option<TempDir>,
@@ -185,9 +276,15 @@ impl Server {
             copy_template(&directory);
         }
         let lines = Lines::default();
-        let (process, address) = setup.spawn(&directory, None, &lines);
+        let (running, address) = if setup.needs_process() {
+            let (process, address) = setup.spawn(&directory, None, &lines);
+            (Running::Process(process), address)
+        } else {
+            let (here, address) = setup.serve_here(&directory, &lines).unwrap();
+            (Running::Here(here), address)
+        };
         let mut server =
-            Self { process, address, directory, temp_dir, lines, further: Vec::new(), next: AtomicUsize::new(0) };
+            Self { running, address, directory, temp_dir, lines, further: Vec::new(), next: AtomicUsize::new(0) };
         let shares_database = setup.settings.iter().any(|(name, _)| name == "YARROW_DATABASE_URL");
         for number in 2..=if shares_database { 1 } else { copies() } {
             server.start_further_copy(&setup, number);
@@ -220,8 +317,20 @@ impl Server {
         &self.directory
     }
 
+    #[track_caller]
     pub fn process_id(&self) -> u32 {
-        self.process.id()
+        match &self.running {
+            Running::Process(process) => process.id(),
+            Running::Here(_) => panic!("this test needs a server `as_process`"),
+        }
+    }
+
+    /// Returns the application, if the server is in this process.
+    pub fn app(&self) -> Option<&App> {
+        match &self.running {
+            Running::Process(_) => None,
+            Running::Here(here) => here.app.as_deref(),
+        }
     }
 
     /// Returns the lines printed so far.
@@ -231,7 +340,12 @@ impl Server {
 
     /// Waits for a line that contains this text. Panics if the server ends first.
     pub fn wait_for_line(&mut self, text: &str) -> String {
-        wait_for_line(&mut self.process, &self.lines, text)
+        match &mut self.running {
+            Running::Process(process) => wait_for_line(process, &self.lines, text),
+            Running::Here(_) => eventually_some(text, || {
+                self.lines.lock().unwrap().iter().rev().find(|line| line.contains(text)).cloned()
+            }),
+        }
     }
 
     /// Returns the URL of the metrics, of the first copy if there are several.
@@ -476,15 +590,17 @@ impl Server {
         raw::exchange(self.address(), bytes)
     }
 
+    #[track_caller]
     fn kill_all(&mut self) {
         let further = self.further.iter_mut().map(|copy| &mut copy.process);
-        for process in further.chain([&mut self.process]) {
+        for process in further.chain([self.running.process()]) {
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
     /// Kills the process.
+    #[track_caller]
     pub fn kill(mut self) -> PathBuf {
         self.kill_all();
         // Keep the directory for the next server.
@@ -494,18 +610,44 @@ impl Server {
         self.directory.clone()
     }
 
-    /// Kills the process and starts another on the same directory.
-    pub fn crash_and_restart(mut self, setup: Setup) -> Self {
-        self.kill_all();
+    /// Ends this server and starts another on the same directory, for tests of other settings or of what outlives a start.
+    pub fn restart(mut self, setup: Setup) -> Self {
+        self.end();
         let temp_dir = self.temp_dir.take();
         let mut restarted = setup.on(&self.directory).start();
         restarted.temp_dir = temp_dir;
         restarted
     }
 
+    fn end(&mut self) {
+        match &mut self.running {
+            Running::Process(_) => self.kill_all(),
+            // The second request ends the wait for requests.
+            Running::Here(here) => {
+                here.stop();
+                here.stop();
+                let _ = here.end();
+            }
+        }
+    }
+
+    /// Kills the process and starts another on the same directory.
+    #[track_caller]
+    pub fn crash_and_restart(mut self, setup: Setup) -> Self {
+        self.kill_all();
+        let temp_dir = self.temp_dir.take();
+        let mut restarted = setup.as_process().on(&self.directory).start();
+        restarted.temp_dir = temp_dir;
+        restarted
+    }
+
     /// Sends SIGTERM without waiting.
     pub fn ask_to_stop(&self) {
-        let processes = [&self.process].into_iter().chain(self.further.iter().map(|copy| &copy.process));
+        let process = match &self.running {
+            Running::Here(here) => return here.stop(),
+            Running::Process(process) => process,
+        };
+        let processes = [process].into_iter().chain(self.further.iter().map(|copy| &copy.process));
         let mut kill = Command::new("kill");
         kill.arg("-TERM").args(processes.map(|process| process.id().to_string()));
         assert!(kill.status().unwrap().success());
@@ -527,11 +669,15 @@ impl Server {
 
     /// Waits for the process to end and returns its exit code.
     pub fn wait_for_end(&mut self) -> Option<i32> {
+        let process = match &mut self.running {
+            Running::Here(here) => return Some(here.end().map_or(1, |()| 0)),
+            Running::Process(process) => process,
+        };
         let deadline = Instant::now() + Duration::from_secs(40);
         while Instant::now() < deadline {
             let further = self.further.iter_mut().map(|copy| &mut copy.process);
             let ended: Vec<_> =
-                [&mut self.process].into_iter().chain(further).map(|process| process.try_wait().unwrap()).collect();
+                [&mut *process].into_iter().chain(further).map(|process| process.try_wait().unwrap()).collect();
             if let Some(codes) = ended.into_iter().map(|status| Some(status?.code())).collect::<Option<Vec<_>>>() {
                 return codes.iter().copied().find(|code| *code != Some(0)).unwrap_or(Some(0));
             }
@@ -543,7 +689,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.kill_all();
+        self.end();
         if self.temp_dir.is_some() {
             drop_database(&self.directory);
         }
