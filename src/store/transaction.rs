@@ -3,7 +3,7 @@
 //! Both carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     ops::{ControlFlow, Deref},
 };
 
@@ -191,9 +191,13 @@ impl<'connection> Read<'connection> {
 /// A read with its result type erased, so that the code around it is compiled once.
 pub(super) type ErasedRead<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
 
+/// A change that does not depend on the outcome of the operation that asked for it.
+type FollowUp = Box<dyn FnOnce(&Write<'_>) -> Result<()>>;
+
 /// An operation's access to the writer's transaction.
 pub struct Write<'connection> {
     read: Read<'connection>,
+    follow_ups: RefCell<Vec<FollowUp>>,
     truncates_wal: Cell<bool>,
     /// The connection's change counter when the operation began, plus the changes that it rolled back: SQLite never
     /// decreases the counter.
@@ -204,7 +208,12 @@ pub struct Write<'connection> {
 impl<'connection> Write<'connection> {
     pub(super) fn new(access: Access<'connection>, now: Timestamp) -> Self {
         let changes_before = Cell::new(access.changes());
-        Self { read: Read::new(access, now), truncates_wal: Cell::new(false), changes_before }
+        Self {
+            read: Read::new(access, now),
+            follow_ups: RefCell::default(),
+            truncates_wal: Cell::new(false),
+            changes_before,
+        }
     }
 
     pub(super) fn with_keys(self, keys: Option<&'connection ServerKey>) -> Self {
@@ -229,6 +238,15 @@ impl<'connection> Write<'connection> {
 
     pub(super) fn truncates_wal(&self) -> bool {
         self.truncates_wal.get()
+    }
+
+    /// Runs `change` in this transaction after the operation, even if the operation fails and is rolled back.
+    pub fn follow_up(&self, change: impl FnOnce(&Write<'_>) -> Result<()> + 'static) {
+        self.follow_ups.borrow_mut().push(Box::new(change));
+    }
+
+    pub(super) fn run_follow_ups(&self) -> Result<()> {
+        self.follow_ups.take().into_iter().try_for_each(|change| change(self))
     }
 
     /// Runs a statement and returns the number of changed rows.

@@ -113,7 +113,7 @@ impl Queue {
         let mut begun = Instant::now();
         let (mut is_concerned, mut has_changes) = (Vec::with_capacity(jobs.len()), false);
         for job in jobs {
-            let outcome = run(job.as_mut());
+            let outcome = run(job.as_mut()).and_then(|()| transaction.run_follow_ups());
             has_changes |= outcome.is_err() || transaction.changed() > 0;
             is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
             if job.found_damage() {

@@ -266,10 +266,7 @@ fn confirmation_request_in(
 }
 
 fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64> {
-    let account = ledger::account_in(tx, user, Asset::Coin)?;
-    if account.suspended_at.is_some() {
-        return Err(Code::AccountInconsistent.into());
-    }
+    let account = ledger::usable_account_in(tx, user, Asset::Coin)?;
     if account.balance > 0 {
         let delta = -account.balance;
         ledger::post_in(tx, Posting { user, asset: Asset::Coin, delta, kind: EntryKind::Reset, reference: None })?;

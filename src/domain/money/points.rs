@@ -142,10 +142,7 @@ pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result
 /// # Errors
 /// `account_inconsistent`.
 pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
-    let account = ledger::account_in(tx, user, Asset::Point)?;
-    if account.suspended_at.is_some() {
-        return Err(Code::AccountInconsistent.into());
-    }
+    let account = ledger::usable_account_in(tx, user, Asset::Point)?;
     if account.balance > 0 {
         let (delta, reference) = (-account.balance, Some(format!("parking:{parking}")));
         ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: EntryKind::Parked, reference })?;

@@ -4,7 +4,8 @@
 //! changes are also recorded in a hash chain; see [`changes`].
 //!
 //! The surprise: an account that disagrees with its entries accepts no posting, not even a credit, because each posting
-//! would destroy evidence.
+//! would destroy evidence. Each posting compares the account with its seal and its last entry; a verification compares it
+//! with all entries.
 
 pub mod changes;
 pub mod consistency;
@@ -171,17 +172,21 @@ pub struct LedgerAccount {
     pub last_sequence: i64,
     /// The time of the suspension, for an account that disagrees with its entries.
     pub suspended_at: Option<Timestamp>,
-    /// The row was changed without the server key.
+    /// The row was changed without the server key, or differs from the account's last entry.
     pub is_forged: bool,
 }
 
 impl LedgerAccount {
+    const fn accepts_postings(&self) -> bool {
+        self.suspended_at.is_none() && !self.is_forged
+    }
+
     /// Returns the balance after a change.
     ///
     /// # Errors
     /// `account_inconsistent`; `insufficient_coins` or `insufficient_points`; `balance_too_large`.
     pub fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
-        if self.suspended_at.is_some() {
+        if !self.accepts_postings() {
             return Err(Code::AccountInconsistent.into());
         }
         match self.balance.checked_add(delta) {
@@ -196,7 +201,7 @@ impl LedgerAccount {
 ///
 /// # Errors
 /// `insufficient_coins` or `insufficient_points` if the balance would fall below zero; `already_posted` for a known
-/// reference; `balance_too_large`; `account_inconsistent` for a suspended account. Nothing is changed then.
+/// reference; `balance_too_large`; `account_inconsistent` as for [`usable_account_in`]. Nothing is changed then.
 pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     let Posting { user, asset, delta, kind, reference } = posting;
     if delta == 0 {
@@ -207,8 +212,7 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
     {
         return Err(Code::AlreadyPosted.into());
     }
-    let account = find_account_in(tx, user, asset)?;
-    let before = account.unwrap_or_default();
+    let before = usable_account_in(tx, user, asset)?;
     let balance_after = before.after(asset, delta)?;
     let sequence = before.last_sequence + 1;
     let created_at = tx.now;
@@ -229,14 +233,13 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
             bytes(seal.as_ref()),
         ),
     )?;
-    let keep = match account {
-        Some(_) => "update balances set balance = ?3, last_sequence = ?4, seal = ?5 where user_id = ?1 and asset = ?2",
-        None => "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5)",
-    };
-    // A posting must not hide that the row was forged before.
-    let keys = tx.keys().filter(|_| !before.is_forged);
-    let seal = keys.map(|keys| seals::of_account(keys, user, asset, balance_after, sequence));
-    tx.execute_later(keep, (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())))?;
+    let seal = tx.keys().map(|keys| seals::of_account(keys, user, asset, balance_after, sequence));
+    tx.execute_later(
+        "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5) \
+         on conflict (user_id, asset) do update set balance = excluded.balance, \
+         last_sequence = excluded.last_sequence, seal = excluded.seal",
+        (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())),
+    )?;
     Ok(entry)
 }
 
@@ -271,6 +274,35 @@ pub fn find_by_reference_in(
 /// Returns the account, with a zero balance if there is none.
 pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<LedgerAccount> {
     Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
+}
+
+/// Returns the account for a change of its balance, with a zero balance if there is none.
+///
+/// # Errors
+/// `account_inconsistent` for a suspended account. One that is forged, or lost its row, is suspended now, whatever becomes
+/// of the operation.
+pub fn usable_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<LedgerAccount> {
+    let account = match find_account_in(tx, user, asset)? {
+        Some(account) => account,
+        None => LedgerAccount { is_forged: has_entries_in(tx, user, asset)?, ..LedgerAccount::default() },
+    };
+    if account.accepts_postings() {
+        return Ok(account);
+    }
+    if account.suspended_at.is_none() {
+        tx.follow_up(move |tx| {
+            if verification::suspend_in(tx, user, asset)? {
+                tracing::error!(user_id = %user, "an account was changed outside the service and is suspended");
+            }
+            Ok(())
+        });
+    }
+    Err(Code::AccountInconsistent.into())
+}
+
+fn has_entries_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let sql = "select 1 from ledger_entries where user_id = ?1 and asset = ?2 limit 1";
+    Ok(tx.first(sql, (user.0, asset.name()), |row| row.get::<i64>(0))?.is_some())
 }
 
 /// Returns the sum of the account's entries of a kind whose reference ends like this.
@@ -434,14 +466,21 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
 
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
     tx.first(
-        "select balance, last_sequence, suspended_at, seal from balances where user_id = ?1 and asset = ?2",
+        "select last.*, account.balance, account.last_sequence, account.suspended_at, account.seal \
+         from balances as account left join (select seq, user_id, asset, sequence, delta, balance_after, kind, ref, \
+         created_at, seal from ledger_entries where user_id = ?1 and asset = ?2 order by sequence desc limit 1) as last \
+         on 1 = 1 where account.user_id = ?1 and account.asset = ?2",
         (user.0, asset.name()),
         |row| {
             let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
-            let seal: Option<Vec<u8>> = row.get(3)?;
+                (row.get(10)?, row.get(11)?, row.get(12)?);
+            let seal: Option<Vec<u8>> = row.get(13)?;
+            let is_like_last = match row.get::<Option<i64>>(0)? {
+                Some(_) => verification::line_of(tx, row)?.leads_to(balance, last_sequence),
+                None => (balance, last_sequence) == (0, 0),
+            };
             let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
-            let is_forged = !seals::is_genuine(tx, seal.as_deref(), expected);
+            let is_forged = !is_like_last || !seals::is_genuine(tx, seal.as_deref(), expected);
             Ok(LedgerAccount { balance, last_sequence, suspended_at: suspended_at.map(Timestamp), is_forged })
         },
     )

@@ -264,7 +264,7 @@ fn suspend_if_wrong_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
     suspend_in(tx, user, asset)
 }
 
-fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+pub(super) fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
     super::open_account_in(tx, user, asset)?;
     let suspended = tx.execute(
         "update balances set suspended_at = ?3 where user_id = ?1 and asset = ?2 and suspended_at is null",
@@ -288,7 +288,7 @@ pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Resu
 }
 
 /// The fields of an entry that a verification needs.
-struct Line {
+pub(super) struct Line {
     seq: i64,
     user: UserId,
     asset: Asset,
@@ -301,6 +301,13 @@ struct Line {
     is_genuine: bool,
     /// The audit row that a manual entry must have.
     audited_as: Option<Audited>,
+}
+
+impl Line {
+    /// Returns true if the entry is genuine and an account whose last entry it is has this balance and sequence.
+    pub fn leads_to(&self, balance: i64, last_sequence: i64) -> bool {
+        self.is_genuine && (self.balance_after, self.sequence) == (balance, last_sequence)
+    }
 }
 
 /// The fields that an entry shares with its audit row: user, asset, balance before and after, and time.
@@ -486,7 +493,7 @@ impl Walk {
     }
 }
 
-fn line_of(tx: &Read<'_>, row: &Row<'_>) -> RowResult<Line> {
+pub(super) fn line_of(tx: &Read<'_>, row: &Row<'_>) -> RowResult<Line> {
     let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::from_name)?);
     let (sequence, delta, balance_after) = (row.get(3)?, row.get(4)?, row.get::<i64>(5)?);
     let (kind, created_at) = (row.get_parsed(6, EntryKind::from_name)?, Timestamp(row.get(8)?));

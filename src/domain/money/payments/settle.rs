@@ -143,7 +143,7 @@ const fn under_review() -> SettlementOutcome {
     SettlementOutcome { verdict: SettlementEffect::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
 }
 
-/// Credits a paid order. If the account rejects the posting, the credit is retried or the order goes to review.
+/// Credits a paid order. For a suspended account the credit is retried until its repair; other refusals go to review.
 pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     if is_user_gone_in(tx, &order)? {
         return review_in(tx, order, "user_gone");
@@ -155,7 +155,11 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome>
             Ok(SettlementEffect::Credited.into())
         }
         Err(error) if error.code == Code::AccountInconsistent => {
-            let reason = Some(Code::AccountInconsistent.name());
+            let reason = Some(error.code.name());
+            // An account that was just found changed in the file needs a person, and so does the money for it.
+            if ledger::account_in(tx, order.user, order.asset)?.suspended_at.is_none() {
+                return review_in(tx, order, error.code.name());
+            }
             let next_check_at = Some(tx.now.plus(CREDIT_RETRY_AFTER));
             orders::store_in(tx, &Order { state: OrderState::Paid, next_check_at, ..order })?;
             Ok(SettlementOutcome { verdict: SettlementEffect::Paid, reason })
@@ -287,10 +291,13 @@ pub(super) fn claw_back_in(
     by: Option<&Authority>,
 ) -> Result<(Order, Option<&'static str>)> {
     let (owed, bonus_owed) = (order.coins_owed().max(0), order.bonus_owed().max(0));
-    let account = ledger::account_in(tx, order.user, order.asset)?;
-    if owed + bonus_owed > 0 && account.suspended_at.is_some() {
-        return Ok((order, Some(Code::AccountInconsistent.name())));
+    if owed + bonus_owed == 0 {
+        return Ok((order, None));
     }
+    let account = match ledger::usable_account_in(tx, order.user, order.asset) {
+        Err(error) if error.code == Code::AccountInconsistent => return Ok((order, Some(error.code.name()))),
+        account => account?,
+    };
     let taken = owed.min(account.balance);
     let bonus_taken = bonus_owed.min(account.balance - taken);
     let missing = (taken + bonus_taken < owed + bonus_owed).then_some("coins_spent");

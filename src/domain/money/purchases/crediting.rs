@@ -279,10 +279,7 @@ fn claw_back_in(tx: &Write<'_>, purchase: StorePurchase) -> Result<StorePurchase
     if owed + bonus_owed == 0 {
         return Ok(purchase);
     }
-    let account = ledger::account_in(tx, user, product.asset)?;
-    if account.suspended_at.is_some() {
-        return Err(Code::AccountInconsistent.into());
-    }
+    let account = ledger::usable_account_in(tx, user, product.asset)?;
     let taken = owed.min(account.balance);
     let bonus_taken = bonus_owed.min(account.balance - taken);
     let returns = purchase.returns + 1;
