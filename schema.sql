@@ -331,6 +331,16 @@ create index history_by_user on history (user_id, sequence, deactivated_at, ques
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 create index history_by_change on history (user_id, change);
 
+-- Owner: history. Times at which users hid their records, for the hourly limit.
+create table history_hidings (
+    id integer primary key,
+    user_id integer not null,
+    hidden_at integer not null
+) strict;
+
+create index history_hidings_by_user on history_hidings (user_id, hidden_at);
+create index history_hidings_by_time on history_hidings (hidden_at);
+
 -- Owner: interpretation. One row for each model call, written before the call and completed after it.
 create table interpretations (
     id integer primary key,

@@ -95,8 +95,8 @@ const IDENTITY_ERRORS: [Code; 9] = [
 ];
 
 /// Errors of both endpoints that reset a balance.
-const RESET_ERRORS: [Code; 7] =
-    [NotYours, StepUpRequired, InvalidCode, TooManyRequests, ConfirmationRequired, NotFound, AccountInconsistent];
+const RESET_ERRORS: [Code; 6] =
+    [NotYours, StepUpRequired, TooManyRequests, ConfirmationRequired, NotFound, AccountInconsistent];
 
 /// Returns all endpoints in the order of the table.
 pub fn endpoints() -> Vec<Endpoint> {
@@ -510,9 +510,9 @@ fn divination() -> Vec<Endpoint> {
             .summary("Returns the number of the caller's history records.")
             .errors(&[NotYours]),
         post("/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all).named("deactivateHistory")
-            .notes("A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.")
-            .summary("Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.")
-            .errors(&[NotYours, StepUpRequired, InvalidCode, TooManyRequests]),
+            .notes("A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again.")
+            .summary("Hides all of the caller's history records. They are deleted some weeks later.")
+            .errors(&[NotYours, TooManyRequests]),
         post("/divination-history/restore-all", OwnUser, divination_history::restore_all).named("restoreHistory")
             .summary("Shows hidden history records again, for a cancellation that was not completed.")
             .errors(&[NotYours]),
@@ -597,7 +597,7 @@ fn balances_and_products() -> Vec<Endpoint> {
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
         post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset).named("resetCoins")
-            .notes("A step of a cancellation. A code with the purpose `cancellation` serves all requests of one cancellation.")
+            .notes("A step of a cancellation. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),

@@ -31,6 +31,8 @@ const BOUNDED: &[&str] = &[
      order by created_at desc limit 1 offset ?2",
     "model_calls where user_id = ?1 and kind = 'chat' and created_at <= ?3 order by created_at desc limit 1 offset ?2",
     "model_calls where created_at < ?1 limit ?2",
+    "history_hidings where user_id = ?1 and hidden_at <= ?3 order by hidden_at desc limit 1 offset ?2",
+    "history_hidings where hidden_at < ?1 order by hidden_at limit ?2",
     "chats where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "chats where user_id = ?1 order by created_at, id",
     // A user's violations of the last hour, and those beyond the newest.

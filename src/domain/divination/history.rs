@@ -7,7 +7,7 @@
 
 mod orphans;
 
-use std::{borrow::Cow, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{borrow::Cow, ops::ControlFlow, time::Duration};
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -17,18 +17,23 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        identity::step_up::StepUp,
         operations::{
             deletions::{self, DeletedKind},
             free_space_scrub,
         },
     },
-    error::{Code, Result},
-    store::{Pending, Read, Row, RowResult, SqlParameters, Write},
+    error::{Code, RateLimit, Result},
+    store::{
+        Pending, Read, Row, RowResult, SqlParameters, Write,
+        sliding_window::{self, HOUR, Window},
+    },
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
 pub use orphans::{delete_orphans_in, next_owner_in};
+
+/// How often a user may hide records in an hour.
+const HIDINGS: RateLimit = RateLimit { name: "history-hidings", quota: 10, window: HOUR };
 
 /// The most records of a list without paging.
 const UNPAGED: u32 = 1000;
@@ -392,24 +397,25 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
 /// Hides all of the user's records and returns their number. Hidden records beyond the limit for visible ones are
 /// deleted, oldest first.
 ///
-/// Requires the proof that the other steps of a cancellation require. Otherwise a cancellation that cannot be completed
-/// would leave the user without history.
+/// Requires no proof beyond the token, because [`restore_all`] undoes it. A repetition that hides nothing is not limited.
 ///
 /// # Errors
-/// `step_up_required`; `invalid_code`.
-pub fn deactivate_all(core: &Core, user: UserId, proof: StepUp) -> Pending<usize> {
-    let (config, key) = (Arc::clone(&core.config), core.keys.clone());
-    let limit = config.limits.history_records;
-    // Without a savepoint: after the proof nothing but the disk can fail, and the changed rows may be too many to hold in
+/// `too_many_requests`.
+pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
+    let limit = core.config.limits.history_records;
+    // Without a savepoint: after the limit nothing but the disk can fail, and the changed rows may be too many to hold in
     // memory for a rollback.
     core.store.write_without_savepoint(move |tx| {
-        proof.require_in(tx, &key, &config.auth, user)?;
         let last = newest_in(tx, user)?.change;
         let hidden_ids: Vec<String> = tx.all(
             "select local_record_id from history where user_id = ?1 and deactivated_at is null order by sequence",
             [user.0],
             |row| row.get(0),
         )?;
+        if hidden_ids.is_empty() {
+            return Ok(0);
+        }
+        count_hiding_in(tx, user)?;
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
@@ -425,6 +431,23 @@ pub fn deactivate_all(core: &Core, user: UserId, proof: StepUp) -> Pending<usize
         }
         Ok(hidden)
     })
+}
+
+/// Counts a hiding unless it exceeds the limit.
+fn count_hiding_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    let newest_first = "select hidden_at from history_hidings where user_id = ?1 and hidden_at <= ?3 \
+                        order by hidden_at desc limit 1 offset ?2";
+    sliding_window::require_open_in(tx, &[Window { limit: HIDINGS, newest_first, key: user.0 }])?;
+    tx.execute("insert into history_hidings (user_id, hidden_at) values (?1, ?2)", (user.0, tx.now.0)).map(drop)
+}
+
+/// Deletes up to `limit` hidings that no longer count.
+pub fn delete_old_hidings_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from history_hidings where id in (select id from history_hidings where hidden_at < ?1 \
+         order by hidden_at limit ?2)",
+        (tx.now.minus(HOUR).0, limit),
+    )
 }
 
 /// The result of a restoration.
@@ -458,6 +481,7 @@ pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
 
 /// Deletes all of the user's records, including hidden ones.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from history_hidings where user_id = ?1", [user.0])?;
     tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
 }
 

@@ -347,10 +347,38 @@ pub fn consume_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Res
 /// Verifies the code, or counts a failed attempt. The caller deletes the code in the same operation.
 ///
 /// # Errors
+/// As [`verify_any_in`].
+pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<()> {
+    verify_any_in(tx, limits, &attempt.client, std::slice::from_ref(attempt))
+}
+
+/// Verifies a code that one of the addresses may have got for one of the purposes, or counts a failed attempt at each.
+///
+/// # Errors
 /// `invalid_code`, whether the code is wrong, expired, used or out of attempts. The attempt stays counted.
 /// `too_many_requests` for a client with too many of them.
-pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<()> {
-    require_attempt_in(tx, limits, &attempt.client)?;
+pub fn verify_any_in(tx: &Write<'_>, limits: &AuthConfig, client: &ClientNetworks, attempts: &[Attempt]) -> Result<()> {
+    require_attempt_in(tx, limits, client)?;
+    let mut failed = Vec::with_capacity(attempts.len());
+    for attempt in attempts {
+        match matches_in(tx, limits, attempt)? {
+            Some(true) => return Ok(()),
+            Some(false) => failed.push(attempt),
+            None => {}
+        }
+    }
+    for attempt in failed {
+        tx.execute(
+            "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
+            (&attempt.recipient.0, attempt.purpose.name()),
+        )?;
+    }
+    record_failure_in(tx, client)?;
+    Err(Error::new(Code::InvalidCode).keeping_changes())
+}
+
+/// Compares an attempt with the stored code. Returns nothing without a code that this client may still try.
+fn matches_in(tx: &Read<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<Option<bool>> {
     let stored = tx.first(
         "select code_hmac, tries_left, client_network from codes \
          where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
@@ -361,17 +389,8 @@ pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Resu
     let stored = stored.filter(|(_, tries_left, network)| *network == attempt.client.wide || *tries_left > reserved);
     // Compares even without a stored code, so that the time is the same. An unset hash never passes.
     let expected = stored.as_ref().map_or([0; 32], |(hmac, ..)| *hmac);
-    if bool::from(expected.ct_eq(&attempt.hmac)) && stored.is_some() {
-        return Ok(());
-    }
-    if stored.is_some() {
-        tx.execute(
-            "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
-            (&attempt.recipient.0, attempt.purpose.name()),
-        )?;
-    }
-    record_failure_in(tx, &attempt.client)?;
-    Err(Error::new(Code::InvalidCode).keeping_changes())
+    let is_right = bool::from(expected.ct_eq(&attempt.hmac));
+    Ok(stored.map(|_| is_right))
 }
 
 /// Records a wrong code or an invalid proof of identity.

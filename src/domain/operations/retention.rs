@@ -54,6 +54,7 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     sweep.in_batches(|tx| tokens::delete_expired_in(tx, BATCH_SIZE));
     sweep.in_batches(|tx| identities::delete_expired_tokens_in(tx, BATCH_SIZE));
     sweep.in_batches(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, BATCH_SIZE));
+    sweep.in_batches(|tx| history::delete_old_hidings_in(tx, BATCH_SIZE));
     // A little longer than cursors are accepted: a cursor may be as old as the retention.
     let deletions_age = retention.deletions + DELETIONS_MARGIN;
     sweep.in_batches(move |tx| deletions::delete_older_in(tx, deletions_age, BATCH_SIZE));

@@ -5,11 +5,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::cancellation::cancellation_code;
 use crate::{
     config::LimitsConfig,
     domain::{
-        identity::{step_up::StepUp, users::User},
+        identity::{
+            accounts::{EMAIL_CODE_DIGITS, SMS_CODE_DIGITS},
+            step_up::{OwnCode, StepUp},
+            users::User,
+        },
         money::{
             coins::{self, Consumed, ResetBy, ResetConfirmation},
             ledger::{self, Asset, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, LedgerEntry},
@@ -40,14 +43,14 @@ parameters! {
     }
 
     ResetCoinsParams(fields) {
-        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
+        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent to the own address, with or without a purpose, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "userId");
         reason: Option<Reason> = reason_of_admin(fields);
     }
 
     ResetPhoneCoinsParams(fields) {
-        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.");
+        code: Option<VerificationCode> = fields.optional("code", "For users: a code sent to the own address, with or without a purpose, in place of a recent sign-in.");
         confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token from the 428 response to the same request without it.");
         claims: Claims = claims_by(fields, "phoneNumber");
         reason: Option<Reason> = reason_of_admin(fields);
@@ -193,7 +196,11 @@ async fn reset_of(context: &RequestContext, reset: ResetCoinsParams) -> Result<R
     } else {
         ResetBy::Owner(StepUp {
             token: context.own_token()?,
-            code: reset.code.map(|code| cancellation_code(context, code)),
+            code: reset.code.map(|code| OwnCode {
+                by_sms: code.clone().of_digits(SMS_CODE_DIGITS),
+                by_email: code.of_digits(EMAIL_CODE_DIGITS),
+                client: context.meta.client,
+            }),
         })
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);

@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue as JsonValue};
 use utoipa::ToSchema;
 
-use super::cancellation::cancellation_code;
 use crate::{
     config::LimitsConfig,
     domain::{
         divination::history::{self, HistoryDraft, HistoryEdit, RecordVersion, RestoredRecords, Unsaved},
-        identity::{step_up::StepUp, users::User},
+        identity::users::User,
     },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
@@ -22,8 +21,8 @@ use crate::{
         claims::Claims,
         params::{
             AiResult, BodyShape, Clearable, ClientTimestamp, Fields, JsonData, Label, LocalRecordId, ObjectParameter,
-            PageNumber, PageSize, Parameter, Parameters, Question, RowNumber, Rules, VerificationCode, member, object,
-            page, parameters, required,
+            PageNumber, PageSize, Parameter, Parameters, Question, RowNumber, Rules, member, object, page, parameters,
+            required,
         },
         reply::{Json, SerializedList},
         request_context::RequestContext,
@@ -72,13 +71,7 @@ parameters! {
         phone_number: PhoneNumber = fields.path("phoneNumber", "The caller's own number.");
     }
 
-    DeactivateAllParams(fields) {
-        code: Option<VerificationCode> = fields.optional("code", "A code sent with the purpose `cancellation`, in place of a recent sign-in.");
-        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
-        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
-    }
-
-    RestoreAllParams(fields) {
+    OwnHistoryParams(fields) {
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
@@ -280,10 +273,9 @@ pub struct Deactivated {
     deactivated: usize,
 }
 
-pub async fn deactivate_all(context: RequestContext, params: DeactivateAllParams) -> Result<Json<Deactivated>> {
+pub async fn deactivate_all(context: RequestContext, params: OwnHistoryParams) -> Result<Json<Deactivated>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
-    let proof = StepUp { token: context.own_token()?, code: params.code.map(|code| cancellation_code(&context, code)) };
-    let deactivated = context.committed(history::deactivate_all(&context.app.core, user, proof)).await?;
+    let deactivated = context.committed(history::deactivate_all(&context.app.core, user)).await?;
     Ok(Json(Deactivated { deactivated }))
 }
 
@@ -304,7 +296,7 @@ impl From<RestoredRecords> for HistoryRestored {
     }
 }
 
-pub async fn restore_all(context: RequestContext, params: RestoreAllParams) -> Result<Json<HistoryRestored>> {
+pub async fn restore_all(context: RequestContext, params: OwnHistoryParams) -> Result<Json<HistoryRestored>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
     Ok(Json(context.committed(history::restore_all(&context.app.core, user)).await?.into()))
 }

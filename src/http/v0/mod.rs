@@ -3,7 +3,6 @@
 //! One file for each first segment of the path.
 
 pub mod auth;
-mod cancellation;
 pub mod coin;
 pub mod content_moderation;
 pub mod divination;

@@ -34,7 +34,8 @@ fn advance(server: &Server, days: i64) {
          signed_in_at = signed_in_at - {time}, last_used_at = last_used_at - {time}, \
          created_at = created_at - {time}, replaced_at = replaced_at - {time}; \
          update codes set expires_at = expires_at - {time}; update code_sends set sent_at = sent_at - {time}; \
-         update history set deactivated_at = deactivated_at - {time}"
+         update history set deactivated_at = deactivated_at - {time}; \
+         update history_hidings set hidden_at = hidden_at - {time}"
     ));
 }
 
@@ -234,7 +235,8 @@ fn a_wrong_code_is_422_for_apps_that_sign_out_on_401() {
     let guess = json!({ "email": "li.ming@example.com", "code": "00000000" });
     server.post("/api/v1/auth/login").json(&guess).send().expect_problem(422, "invalid_code");
     let reset = server.post("/coin/reset").by(&user).header("idempotency-key", "k").json(&json!({ "code": "000000" }));
-    reset.send().expect_problem(422, "invalid_code");
+    // A wrong code here says nothing about the sign-in.
+    reset.send().expect_problem(403, "step_up_required");
     server.get("/user/profile").send().expect_problem(401, "unauthenticated");
 }
 
@@ -248,15 +250,11 @@ fn a_code_replaces_a_recent_sign_in() {
     advance(&server, 1);
     let reset = |body: Value| server.post("/coin/reset").by(&user).json(&body).send();
     reset(json!({})).expect_problem(403, "step_up_required");
-    let sign_in_code = request_code(&server, "sign_in");
-    reset(json!({ "code": sign_in_code })).expect_problem(401, "invalid_code");
     let code = request_code(&server, "cancellation");
-    let deactivate = |code: &str| server.post("/divination-history/deactivate-all").by(&user).form(&[("code", code)]);
-    deactivate(&wrong(&code)).send().expect_problem(401, "invalid_code");
+    reset(json!({ "code": wrong(&code) })).expect_problem(403, "step_up_required");
     assert_eq!(server.coins(&user), 60);
     // One code serves every request of the cancellation, and repeated ones.
     for _ in 0..2 {
-        deactivate(&code).send().expect(200);
         let by_phone = server.post("/coin/reset/phone").by(&user).json(&json!({ "phoneNumber": PHONE, "code": code }));
         assert_eq!(by_phone.send().expect(200).json()["balance"], 0);
     }
@@ -266,9 +264,26 @@ fn a_code_replaces_a_recent_sign_in() {
     server.post("/auth/login").json(&login).send().expect_problem(401, "invalid_code");
     let other = server.sign_in("13800138001");
     let foreign = server.post("/coin/reset").by(&other).json(&json!({ "code": code }));
-    foreign.send().expect_problem(401, "invalid_code");
+    foreign.send().expect_problem(403, "step_up_required");
     server.edit("update codes set expires_at = expires_at - 300000");
-    reset(json!({ "code": code })).expect_problem(401, "invalid_code");
+    reset(json!({ "code": code })).expect_problem(403, "step_up_required");
+}
+
+#[test]
+fn a_code_for_any_purpose_proves_the_own_address() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    advance(&server, 1);
+    let reset = |code: &str| server.post("/coin/reset").by(&user).json(&json!({ "code": code })).send();
+    for purpose in ["sign_in", "address", "cancellation"] {
+        let code = request_code(&server, purpose);
+        reset(&wrong(&code)).expect_problem(403, "step_up_required");
+        reset(&code).expect(200);
+        server.edit("delete from codes; delete from code_sends");
+    }
+    let sign_in = request_code(&server, "sign_in");
+    server.post("/auth/login").json(&json!({ "phoneNumber": PHONE, "code": sign_in })).send().expect(200);
+    reset(&sign_in).expect_problem(403, "step_up_required");
 }
 
 #[test]
@@ -278,9 +293,9 @@ fn a_cancellation_code_has_five_attempts() {
     let code = request_code(&server, "cancellation");
     let reset = |code: &str| server.post("/coin/reset").by(&user).json(&json!({ "code": code })).send();
     for _ in 0..5 {
-        reset(&wrong(&code)).expect_problem(401, "invalid_code");
+        reset(&wrong(&code)).expect_problem(403, "step_up_required");
     }
-    reset(&code).expect_problem(401, "invalid_code");
+    reset(&code).expect_problem(403, "step_up_required");
 }
 
 #[test]
@@ -293,22 +308,31 @@ fn accounts_with_an_email_address_cancel_with_its_code() {
 }
 
 #[test]
-fn a_cancellation_that_cannot_be_completed_hides_nothing() {
+fn hiding_the_history_needs_the_token_only_and_can_be_undone() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let record = json!({ "localRecordId": "1" });
     server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     let count = || server.get(&format!("/divination-history/count/{PHONE}")).by(&user).send().expect(200).json();
     advance(&server, 1);
-    let deactivate = || server.post("/divination-history/deactivate-all").by(&user);
-    for path in ["/divination-history/deactivate-all", "/coin/reset", "/coin/reset/phone"] {
+    for path in ["/coin/reset", "/coin/reset/phone"] {
         server.post(path).by(&user).send().expect_problem(403, "step_up_required");
     }
-    deactivate().form(&[("code", "null")]).send().expect_problem(403, "step_up_required");
+    let deactivate = || server.post("/divination-history/deactivate-all").by(&user).send();
+    let restore = || server.post("/divination-history/restore-all").by(&user).send().expect(200);
+    for _ in 0..10 {
+        assert_eq!(deactivate().expect(200).json()["deactivated"], 1);
+        // A repetition that hides nothing is not limited.
+        assert_eq!(deactivate().expect(200).json()["deactivated"], 0);
+        assert_eq!(restore().json()["restored"], 1);
+    }
+    let limited = deactivate().expect_problem(429, "too_many_requests");
+    assert!(limited.header("retry-after").is_some());
     assert_eq!(count()["count"], 1);
+    advance(&server, 1);
+    assert_eq!(deactivate().expect(200).json()["deactivated"], 1);
     // An app without codes signs in again.
     let user = server.sign_in_again(PHONE);
-    server.post("/divination-history/deactivate-all").by(&user).send().expect(200);
     server.post("/coin/reset").by(&user).send().expect(200);
 }
 

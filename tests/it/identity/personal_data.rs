@@ -57,7 +57,7 @@ const EXPORTED: [(&str, &str); 23] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 13] = [
+const EXCEPTIONS: [(&str, &str); 14] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -70,6 +70,7 @@ const EXCEPTIONS: [(&str, &str); 13] = [
     ("webhook_events", "tells the operator's systems of facts that the export has"),
     ("running_calls", "told as interpretations and chats, and deleted when the call ends"),
     ("model_calls", "when the calls of the last hour began, to be counted"),
+    ("history_hidings", "when records were hidden in the last hour, to be counted"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 
@@ -97,6 +98,11 @@ fn whole_person(server: &Server) -> Caller {
     let record = json!({ "localRecordId": "deleted" });
     server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
     server.post("/divination-history/delete").by(&user).json(&record).send().expect(200);
+    let kept = json!({ "localRecordId": "hidden and shown again" });
+    server.post("/divination-history/save").by(&user).json(&kept).send().expect(200);
+    for path in ["deactivate-all", "restore-all"] {
+        server.post(&format!("/divination-history/{path}")).by(&user).send().expect(200);
+    }
     let path = format!("{path}/interpretation");
     let trace = server.post(&path).by(&user).send().expect(200).json()["traceId"].clone();
     rate(server, &user, &trace, MORE_TEXTS[8]).send().expect(200);
