@@ -46,7 +46,7 @@ impl Access {
             Self::Public => "No token required. One that is sent is ignored.",
             Self::Anyone => "No token required. An invalid one counts as none.",
             Self::TokenHolder => {
-                "The token is the credential. Send it in the body or in a header; of several the valid one counts."
+                "The token is the credential. Send it as a parameter or in a header; of several the valid one counts."
             }
             Self::Signature => "Requires the payment provider's signature and no token.",
             Self::OwnUser => "Requires the token of the user.",

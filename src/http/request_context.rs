@@ -104,8 +104,12 @@ impl RequestContext {
 
     /// Returns true for users of the first API generation, whose requests may name users besides the token.
     pub fn may_claim_users(&self) -> bool {
-        let is_current = self.meta.endpoint.get().is_some_and(|endpoint| endpoint.is_current_api);
-        matches!(self.caller, Caller::User(..)) && !is_current
+        matches!(self.caller, Caller::User(..)) && !self.is_current_api()
+    }
+
+    /// Returns true for an endpoint under `/api/v1`.
+    pub fn is_current_api(&self) -> bool {
+        self.meta.endpoint.get().is_some_and(|endpoint| endpoint.is_current_api)
     }
 
     pub fn is_admin(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The tokens of a request: `Authorization`, with or without `Bearer`, or one of the headers in `auth.token_headers`.
 //!
-//! The query string never contains a token, because URLs end up in logs. A value that cannot be a token, such as the
+//! The query string never proves who calls, because URLs end up in logs. A value that cannot be a token, such as the
 //! `null` of an app without one, is ignored in favour of a header with a token.
 
 use std::{iter, ops::RangeInclusive};

@@ -203,16 +203,20 @@ impl<'request> Reader<'request> {
         !is_declared && self.query.iter().chain(&self.body).any(|(other, _)| other == name)
     }
 
-    /// Reads a token from the body or a header. Of several the valid one counts, because apps send their last token with
-    /// every request. The query string is ignored: URLs are logged.
+    /// Reads a token from the parameter or a header. Of several the valid one counts, because apps send their last token
+    /// with every request. The current API generation reads none from the query string: URLs end up in the logs of others.
     pub fn token(&mut self, name: &'static str) -> Option<Secret> {
+        let is_current_api = self.rules.context.is_current_api();
         let is_in_query = self.query.iter().any(|(other, value)| other == name && !is_absent::<Secret>(value));
-        self.query.retain(|(other, _)| other != name);
-        let parameter: Option<Secret> = self.optional(name)?;
+        if is_current_api {
+            self.query.retain(|(other, _)| other != name);
+        }
+        let parameter: Option<Secret> =
+            if is_current_api { self.optional(name)? } else { self.token_of_first_generation(name) };
         let parameter = parameter.as_ref().map(|token| without_scheme(token.reveal()));
         let headers = request_tokens(self.rules.headers, &self.rules.config.auth);
         let chosen = match (parameter, &headers[..]) {
-            (None, []) if is_in_query => {
+            (None, []) if is_current_api && is_in_query => {
                 let message = (
                     "is ignored in the query string. Send it in the body or a header",
                     "在查询字符串中无效，请放在请求体或请求头中",
@@ -230,6 +234,13 @@ impl<'request> Reader<'request> {
             (_, headers) => self.choose_token(None, headers)?,
         };
         Some(Secret::from_text(chosen))
+    }
+
+    /// Reads the token of a parameter. A value that cannot be a token is an invalid token, and no fault.
+    fn token_of_first_generation(&mut self, name: &'static str) -> Option<Secret> {
+        let is_sent = self.query.iter().chain(&self.body).any(|(other, _)| other == name);
+        let readable = self.single::<Secret>(name).and_then(|value| Secret::read(&value, &self.rules).ok());
+        readable.or_else(|| is_sent.then(|| Secret::from_text("")))
     }
 
     fn choose_token<'token>(&mut self, parameter: Option<&'token str>, headers: &[&'token str]) -> Option<&'token str> {
