@@ -914,7 +914,7 @@ fn messaging() -> Vec<Endpoint> {
         get("/notifications/all", Anyone, v0::notifications::all)
             .named("listNotificationsV0")
             .successor("listNotifications")
-            .summary("Lists the newest broadcasts; for a user, the newest notifications of the inbox."),
+            .summary("Lists the newest 1000 broadcasts; for a user, the newest notifications of the inbox."),
         get("/api/v1/notifications", OwnUser, v1::notifications::list)
             .named("listNotifications")
             .notes("The inbox. Pass `nextCursor` as `cursor` for the next page. Works for suspended users too.")

@@ -6,9 +6,21 @@ use utoipa::ToSchema;
 use crate::{
     domain::messaging::notifications,
     error::Result,
-    http::{params::Nothing, reply::Json, request_context::RequestContext, v1::notifications::NotificationResponse},
-    types::CursorRange,
+    http::{
+        params::{Nothing, PageNumber, PageSize, page, parameters},
+        reply::Json,
+        request_context::RequestContext,
+        v1::notifications::NotificationResponse,
+    },
+    types::{PageRequest, Paginated},
 };
+
+parameters! {
+    AllNotificationsParams(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page. Without `page` and `size`, the newest 1000 notifications. Pages end there too.");
+        size: Option<PageSize> = fields.optional("size", "Notifications on a page.");
+    }
+}
 
 /// The newest broadcast, or null.
 #[derive(Serialize, ToSchema)]
@@ -21,17 +33,19 @@ pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNo
     Ok(Json(LatestNotification { notification: newest.map(Into::into) }))
 }
 
-/// Notifications, newest first, at most one page.
+/// Notifications, newest first, and how many there are.
 #[derive(Serialize, ToSchema)]
 pub struct AllNotifications {
     items: Vec<NotificationResponse>,
+    #[schema(minimum = 0, example = 1)]
+    total: i64,
 }
 
-pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifications>> {
-    let limit = context.app.core.config.limits.page_size_max;
-    let found = match context.user() {
-        Ok(user) => notifications::list(&context.app.core, user, CursorRange { before: None, limit })?.items,
-        Err(_) => notifications::list_broadcasts(&context.app.core, limit)?,
+pub async fn all(context: RequestContext, params: AllNotificationsParams) -> Result<Json<AllNotifications>> {
+    let page = match (params.page, params.size) {
+        (None, None) => PageRequest::of_newest(notifications::NEWEST),
+        (number, size) => page(&context, number, size),
     };
-    Ok(Json(AllNotifications { items: found.into_iter().map(Into::into).collect() }))
+    let Paginated { items, total } = notifications::list_newest(&context.app.core, context.user().ok(), page)?;
+    Ok(Json(AllNotifications { items: items.into_iter().map(Into::into).collect(), total }))
 }

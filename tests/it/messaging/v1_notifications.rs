@@ -466,7 +466,7 @@ fn the_first_generation_shows_broadcasts_without_a_token() {
     let latest = || fixture.server.get("/notifications/latest");
     let all = || fixture.server.get("/notifications/all");
     assert_eq!(latest().send().expect(200).json(), json!({ "notification": null }));
-    assert_eq!(all().send().expect(200).json(), json!({ "items": [] }));
+    assert_eq!(all().send().expect(200).json(), json!({ "items": [], "total": 0 }));
     let id = fixture.broadcast("one");
     fixture.broadcast("two");
     fixture.stream_chunks(&fixture.user, "own");

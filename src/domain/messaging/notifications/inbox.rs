@@ -19,15 +19,17 @@ use crate::{
         },
         operations::deletions,
     },
-    error::{Code, Result},
+    error::{Code, Error, Result},
     store::{Pending, Read, Row, RowResult, SnapshotId, Write},
-    types::{CursorRange, CursorSlice, Timestamp, UserId},
+    types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// Broadcasts that one statement reads.
 const BROADCASTS_PER_READ: usize = 32;
 /// Stands for a caller without an account, who has read nothing.
 const NOBODY: UserId = UserId(0);
+/// The notifications that a list with page numbers covers.
+pub const NEWEST: u32 = 1000;
 /// Maximum expired broadcasts to exclude from one response before the job has removed them from the blocks.
 const MAX_EXPIRED: u32 = 1000;
 
@@ -116,19 +118,38 @@ pub fn mark_all_read(core: &Core, user: UserId) -> Pending<MarkAllOutcome> {
 /// Returns the newest broadcast; for a user, the newest since their registration.
 pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<InboxItem>> {
     core.store.read(|tx| {
-        let (state, preferences) = match user {
-            Some(user) => (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?),
-            None => (ReadState::anonymous_in(tx)?, Preferences::DEFAULT),
-        };
+        let (state, preferences) = view_in(tx, user)?;
         Ok(broadcasts_in(tx, user.unwrap_or(NOBODY), &state, &preferences, i64::MAX, 1)?.pop())
     })
 }
 
-/// Returns the newest broadcasts, as an anonymous caller sees them.
-pub fn list_broadcasts(core: &Core, limit: u32) -> Result<Vec<InboxItem>> {
+/// Returns a page of the newest notifications, and the number of all. Without a user, those are the broadcasts.
+pub fn list_newest(core: &Core, user: Option<UserId>, page: PageRequest) -> Result<Paginated<InboxItem>> {
+    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+    let rows = offset.saturating_add(page.size as usize).min(NEWEST as usize);
     core.store.read(|tx| {
-        let state = ReadState::anonymous_in(tx)?;
-        broadcasts_in(tx, NOBODY, &state, &Preferences::DEFAULT, i64::MAX, limit as usize)
+        let (state, preferences) = view_in(tx, user)?;
+        let mut ordinals = ordinals_in(tx, &state, &preferences, i64::MAX, usize::MAX)?;
+        let mut total = ordinals.len();
+        ordinals.truncate(rows);
+        let mut items = broadcast_items_in(tx, user.unwrap_or(NOBODY), &ordinals)?;
+        if let Some(user) = user.filter(|_| state.has_direct) {
+            let direct = direct_items_in(tx, user, &preferences, CursorRange { before: None, limit: NEWEST })?;
+            total += direct.len();
+            items.extend(direct);
+            items.sort_unstable_by_key(|item| std::cmp::Reverse(item.notification.id));
+        }
+        items.truncate(rows);
+        items.drain(..offset.min(items.len()));
+        Ok(Paginated { items, total: i64::try_from(total).map_err(Error::internal)? })
+    })
+}
+
+/// Returns the state and the preferences that decide what a caller sees.
+fn view_in(tx: &Read<'_>, user: Option<UserId>) -> Result<(ReadState, Preferences)> {
+    Ok(match user {
+        Some(user) => (find_read_state_in(tx, user)?, preferences::find_in(tx, user)?),
+        None => (ReadState::anonymous_in(tx)?, Preferences::DEFAULT),
     })
 }
 
@@ -423,8 +444,7 @@ impl BroadcastState {
     }
 }
 
-/// Returns the newest visible broadcasts below this id. Finds them by ordinal in the blocks, so that removed and
-/// switched-off ones cost no row.
+/// Returns the newest visible broadcasts below this id.
 fn broadcasts_in(
     tx: &Read<'_>,
     user: UserId,
@@ -433,6 +453,17 @@ fn broadcasts_in(
     below_id: i64,
     limit: usize,
 ) -> Result<Vec<InboxItem>> {
+    broadcast_items_in(tx, user, &ordinals_in(tx, state, preferences, below_id, limit)?)
+}
+
+/// Returns the ordinals of these broadcasts, from the blocks, so that removed and switched-off ones cost no row.
+fn ordinals_in(
+    tx: &Read<'_>,
+    state: &ReadState,
+    preferences: &Preferences,
+    below_id: i64,
+    limit: usize,
+) -> Result<Vec<i64>> {
     let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(Vec::new()) };
     let mut ordinals = Vec::new();
     let (first, last) = (Position::of(state.since + 1).block, Position::of(top).block);
@@ -447,6 +478,10 @@ fn broadcasts_in(
             break;
         }
     }
+    Ok(ordinals)
+}
+
+fn broadcast_items_in(tx: &Read<'_>, user: UserId, ordinals: &[i64]) -> Result<Vec<InboxItem>> {
     let mut items = Vec::with_capacity(ordinals.len());
     for ordinals in ordinals.chunks(BROADCASTS_PER_READ) {
         let mut parameters = [0; BROADCASTS_PER_READ + 1];
