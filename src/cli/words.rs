@@ -213,8 +213,9 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
 }
 
 fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
-    let added = word_list::add(&app.moderation, word.clone(), force)?;
-    if added.is_new {
+    let has_type = word.kind != UNTYPED;
+    let added = word_list::add(&app.moderation, word.clone(), has_type, force)?;
+    if added.is_new || added.is_retyped {
         record_audit(app, "words add", None, cli_authority(None))?;
     }
     let warning = adviser::advise(&app.core, &[word])?.into_iter().find(WordAdvice::is_warning);
@@ -222,12 +223,17 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
     let mut json = json!({
         "word": listed.text, "type": listed.kind, "severity": listed.severity.name(), "tags": listed.tags,
         "contentTypes": listed.content_types.names(), "created": added.is_new,
+        "updated": added.is_retyped,
     });
     if let Some(warning) = &warning {
         json["advice"] = json!(ShownAdvice::from(warning.clone()));
     }
     common.output(&json, || {
-        let verb = if added.is_new { "added" } else { "already listed:" };
+        let verb = match (added.is_new, added.is_retyped) {
+            (true, _) => "added",
+            (false, true) => "changed the type of",
+            (false, false) => "already listed:",
+        };
         let warning = warning.as_ref().map_or_else(String::new, |warning| {
             format!("\nwarning: {} is likely to reject innocent texts: {}", warning.word, reason(warning))
         });

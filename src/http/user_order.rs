@@ -27,6 +27,11 @@ use crate::{
 pub struct UserOrder {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
+    /// The provider's number of the payment; null until it is paid.
+    #[schema(example = "2026010222001400000000000001")]
+    trade_no: Option<String>,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
     #[schema(example = "points_600")]
     product_id: String,
     #[schema(value_type = Asset)]
@@ -34,6 +39,9 @@ pub struct UserOrder {
     /// Coins or points that it brings, without bonus.
     #[schema(example = 600)]
     count: u32,
+    /// The same as `count`.
+    #[schema(example = 600)]
+    coin_count: u32,
     /// The bonus that was given. Before the credit, the bonus of each purchase, without that of a first purchase.
     #[schema(example = 0)]
     bonus: i64,
@@ -76,9 +84,12 @@ impl From<Order> for UserOrder {
     fn from(order: Order) -> Self {
         Self {
             order_no: order.order_no,
+            trade_no: order.trade_no,
+            user_id: order.user,
             product_id: order.product_id,
             asset: order.asset.name(),
             count: order.coin_count,
+            coin_count: order.coin_count,
             bonus: if order.credited_at.is_some() { order.bonus_credited } else { order.bonus.into() },
             subject: order.subject,
             amount: order.amount.to_string(),

@@ -110,3 +110,98 @@ fn names_are_understood_in_any_case_and_spelling() {
     let key = server.api_key("tests");
     server.get("/admin/violations/list").token(&key).query(&[("contentType", "NICKNAME")]).send().expect(200);
 }
+
+#[test]
+fn chinese_names_and_other_types_of_words_are_understood() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(PHONE), server.api_key("tests"));
+    let profile = server.put("/user/profile").by(&user).form(&[("gender", "保密")]).send().expect(200).json();
+    assert_eq!(profile["gender"], "unknown");
+
+    let add = |word: Value| server.post("/admin/sensitive-words/add").token(&key).json(&word).send().json();
+    let state = |added: &Value| (added["type"].clone(), added["created"].clone(), added["updated"].clone());
+    let added = |kind: &str, created, updated| (json!(kind), json!(created), json!(updated));
+    let word = "青山绿水词";
+    assert_eq!(state(&add(json!({ "word": word, "type": "GAMBLING" }))), added("gambling", true, false));
+    for (sent, expected) in [
+        (json!({ "word": word, "type": "广告" }), added("ads", false, true)),
+        (json!({ "word": word, "type": "Ads" }), added("ads", false, false)),
+        (json!({ "word": word }), added("ads", false, false)),
+        (json!({ "word": word, "type": "Own" }), added("Own", false, true)),
+        (json!({ "word": word, "type": "广告" }), added("ads", false, true)),
+    ] {
+        assert_eq!(state(&add(sent)), expected);
+    }
+    let test = server.post("/admin/sensitive-words/test/nickname").token(&key).form(&[("content", word)]);
+    assert_eq!(test.send().expect(200).json()["matches"][0]["type"], "ads");
+    server.put("/user/nickname").by(&user).form(&[("nickname", word)]).send().expect_problem(422, "content_rejected");
+    let list = |query: &[(&str, &str)]| server.get("/admin/violations/list").token(&key).query(query).send();
+    let total = |query: &[(&str, &str)]| list(query).expect(200).json()["total"].clone();
+    for content_type in ["昵称", "NickName"] {
+        for violation_type in ["广告", "ADS"] {
+            assert_eq!(total(&[("contentType", content_type), ("violationType", violation_type)]), 1);
+        }
+    }
+    assert_eq!(total(&[("contentType", "签名")]), 0);
+    // Other names of a range.
+    assert_eq!(total(&[("start", "2020-01-01"), ("end", "2100-01-01")]), 1);
+    assert_eq!(total(&[("end", "2020-01-01")]), 0);
+    list(&[("start", "2020-01-01"), ("startTime", "2021-01-01")]).expect_problem(400, "conflicting_parameter");
+    let paged = server.get("/admin/feedback").token(&key).query(&[("start", "20")]).send();
+    paged.expect_fields(&[("start", "not_allowed")]);
+    let command = ["words", "add", word, "--type", "fraud"];
+    assert_eq!(server.command(&command).expect(0).json()["updated"], true);
+}
+
+#[test]
+fn texts_alone_can_be_compared() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let compare =
+        |body: Value| server.post("/admin/sensitive-word-migration/batch-compare").token(&key).json(&body).send();
+    for body in [json!(["一", "二"]), json!({ "items": ["一", { "content": "二", "contentType": "昵称" }] })] {
+        let compared = compare(body).expect(200).json();
+        let local = &compared["items"][1]["local"]["allowed"];
+        assert_eq!((&compared["summary"]["total"], local), (&json!(2), &json!(true)));
+    }
+    compare(json!(["一", ""])).expect_fields(&[("items[1]", "required")]);
+    compare(json!([1])).expect_fields(&[("items[0]", "invalid_type")]);
+}
+
+#[test]
+fn feedback_has_the_names_that_apps_send() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(PHONE), server.api_key("tests"));
+    let sent = server.post("/feedback").by(&user).form(&[("content", "好")]).send().expect(200).json();
+    let listed = server.get("/admin/feedback").token(&key).send().expect(200).json()["items"][0].clone();
+    for shown in [sent, listed] {
+        for name in ["user_id", "userId"] {
+            assert_eq!(shown[name], user.user_id.as_str());
+        }
+        for name in ["phone_number", "phoneNumber"] {
+            assert_eq!(shown[name], PHONE);
+        }
+    }
+}
+
+#[test]
+fn payments_tell_user_coins_and_trade_number() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let package = json!({ "amount": "6.00", "coinCount": 60 });
+    let order = server.post("/payment/gateway/order").by(&user).json(&package).send().expect(200).json();
+    assert_eq!((&order["userId"], &order["coinCount"]), (&json!(user.user_id), &json!(60)));
+    assert_eq!(order["tradeNo"], Value::Null);
+    let order_no = order["orderNo"].as_str().unwrap();
+    let paid = server.command(&["payments", "sandbox-pay", order_no]).expect(0);
+    assert_eq!(paid.json()["answer"], "success");
+    // After the credit the number that the app sends changes nothing.
+    let claim = json!({ "orderNo": order_no, "tradeNo": "made_up", "amount": "6.00", "coinCount": 60, "status": "ok" });
+    let told = server.post("/payment/update-balance").by(&user).json(&claim).send().expect(200).json();
+    assert_eq!((&told["status"], &told["balance"]), (&json!("credited"), &json!(60)));
+    let listed = server.get("/payment/orders").by(&user).send().expect(200).json()["items"][0].clone();
+    for shown in [told, listed] {
+        assert_eq!((&shown["userId"], &shown["coinCount"]), (&json!(user.user_id), &json!(60)));
+        assert!(shown["tradeNo"].as_str().is_some_and(|number| number.len() > 10), "{shown}");
+    }
+}

@@ -30,7 +30,7 @@ use crate::{
         },
     },
     error::Result,
-    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, TokenUsage},
+    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, Sampling, TokenUsage},
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, LanguageTag, Locale, MicroAmount, Timestamp, UserId},
 };
@@ -41,7 +41,7 @@ pub struct Conversation {
     /// Messages of user and model, the user's last; never empty.
     pub messages: Vec<ModelMessage>,
     pub stream: bool,
-    pub temperature: Option<f64>,
+    pub sampling: Sampling,
     /// Limited by the setting.
     pub max_tokens: Option<u32>,
     pub locale: Locale,
@@ -255,7 +255,10 @@ fn request(
         messages: std::iter::once(system).chain(conversation.messages).collect(),
         stream: conversation.stream,
         with_documents: true,
-        temperature: conversation.temperature.or(core.config.llm.temperature),
+        sampling: Sampling {
+            temperature: conversation.sampling.temperature.or(core.config.llm.temperature),
+            ..conversation.sampling
+        },
         max_tokens: Some(conversation.max_tokens.map_or(limit, |asked| asked.min(limit))),
         time_left: None,
         reading: None,

@@ -20,6 +20,8 @@ use crate::{
 pub struct AddedWord {
     pub word: Word,
     pub is_new: bool,
+    /// True for a listed word that got another type.
+    pub is_retyped: bool,
 }
 
 /// The result of an import.
@@ -38,19 +40,23 @@ pub fn refresh(moderation: &Moderation) -> Result<()> {
     moderation.word_list.refresh()
 }
 
-/// Adds a word. If a listed word has the same normal form, returns that word instead.
+/// Adds a word. If a listed word has the same normal form, returns that word instead, with `retype` in the type of the
+/// new one.
 ///
 /// # Errors
 /// `invalid_parameters` for an invalid word; see [`words::check`].
-pub fn add(moderation: &Moderation, word: Word, force: bool) -> Result<AddedWord> {
+pub fn add(moderation: &Moderation, word: Word, retype: bool, force: bool) -> Result<AddedWord> {
     words::check(&word.text, moderation.core.config.limits.word as usize, force)
         .map_err(|fault| Error::field("word", fault))?;
     let stored = word.clone();
-    let existing = moderation.core.store.write(move |tx| words::add_in(tx, &stored)).wait()?;
+    let existing = moderation.core.store.write(move |tx| words::add_in(tx, &stored, retype)).wait()?;
     moderation.word_list.apply_change_of(&word.text)?;
     Ok(match existing {
-        None => AddedWord { word, is_new: true },
-        Some(listed) => AddedWord { word: listed.word, is_new: false },
+        None => AddedWord { word, is_new: true, is_retyped: false },
+        Some(listed) if retype && listed.word.kind != word.kind => {
+            AddedWord { word: Word { kind: word.kind, ..listed.word }, is_new: false, is_retyped: true }
+        }
+        Some(listed) => AddedWord { word: listed.word, is_new: false, is_retyped: false },
     })
 }
 

@@ -13,6 +13,7 @@ use crate::{
         params::{Clearable, FeedbackText, PageNumber, PageSize, Reason, RowNumber, page, parameters},
         reply::{Json, Replayable},
         request_context::RequestContext,
+        v0::feedback::FeedbackSender,
     },
     types::{Timestamp, UserId},
 };
@@ -58,11 +59,8 @@ pub struct ShownFeedbackReply {
 pub struct AdminFeedback {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = Option<String>, example = "10001")]
-    user_id: Option<UserId>,
-    /// Unverified if the sender was not signed in.
-    #[schema(example = "13800138000")]
-    phone_number: Option<String>,
+    #[serde(flatten)]
+    sender: FeedbackSender,
     /// True if the user was signed in. Otherwise id and number are unverified.
     #[schema(example = true)]
     is_verified: bool,
@@ -94,8 +92,7 @@ impl From<&FeedbackThread> for AdminFeedback {
         };
         Self {
             id: feedback.id.to_string(),
-            user_id: feedback.user,
-            phone_number: feedback.phone_number.clone(),
+            sender: feedback.into(),
             is_verified: feedback.is_verified,
             content: feedback.content.clone(),
             created_at: feedback.created_at,

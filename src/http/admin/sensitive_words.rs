@@ -21,7 +21,8 @@ use crate::{
         numbered_page::NumberedPage,
         openapi::enums::{ContentTypeName, MatchWayName, SeverityName},
         params::{
-            Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
+            Content, Flag, ListedWord, Nothing, PageNumber, PageSize, Parameter, Rules, WordType, page, parameters,
+            text,
         },
         reply::{Json, Saved},
         request_context::RequestContext,
@@ -31,7 +32,7 @@ use crate::{
 
 parameters! {
     AddWordParams(fields) {
-        kind: Option<Label> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
+        kind: Option<WordType> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
         by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation. Default: true.");
         severity: Option<Severity> = fields.optional("severity", "Texts with words of severity `low` are reviewed by default, and not rejected. Default: `medium`.");
         tags: Vec<Tag> = fields.list("tags", "Further types, without blanks.");
@@ -45,7 +46,7 @@ parameters! {
 
     ImportWordsParams(fields) {
         lines: WordLines = fields.required("lines", "The words: a line each, optionally followed by type, bySound, severity, tags and contentTypes, separated by commas. Blanks separate several tags and content types.");
-        kind: Option<Label> = fields.optional("type", "The type of words whose line has none. Default: `other`.");
+        kind: Option<WordType> = fields.optional("type", "The type of words whose line has none. Default: `other`.");
         by_sound: Option<Flag> = fields.optional("bySound", "Also match by pronunciation, for lines that do not say. Default: false.");
         severity: Option<Severity> = fields.optional("severity", "The severity of words whose line has none. Default: `medium`.");
         tags: Vec<Tag> = fields.list("tags", "The tags of words whose line has none.");
@@ -64,7 +65,7 @@ parameters! {
     }
 
     ListWordsParams(fields) {
-        kind: Option<Label> = fields.optional("type", "Only words of this type.");
+        kind: Option<WordType> = fields.optional("type", "Only words of this type.");
         tag: Option<Tag> = fields.optional("tag", "Only words with this tag.");
         part: Option<ListedWord> = fields.optional("word", "Only words that contain this text.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
@@ -95,6 +96,9 @@ pub struct WordAdded {
     /// False if it was listed before.
     #[schema(example = true)]
     created: bool,
+    /// True if it was listed with another type, and now has the one that was sent.
+    #[schema(example = false)]
+    updated: bool,
     /// Number of words on the list.
     #[schema(example = 60)]
     total: i64,
@@ -151,9 +155,10 @@ impl From<WordAdvice> for ShownAdvice {
 
 pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<WordAdded>> {
     let NewWord { text, force } = add.new;
+    let has_type = add.kind.is_some();
     let word = Word {
         text,
-        kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
+        kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |WordType(kind)| kind),
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
         severity: add.severity.unwrap_or_default(),
         tags: tags(add.tags)?,
@@ -161,11 +166,11 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
     };
     let (added, advice, statistics) = context
         .blocking(move |app| {
-            let added = word_list::add(&app.moderation, word.clone(), force)?;
+            let added = word_list::add(&app.moderation, word.clone(), has_type, force)?;
             Ok((added, adviser::advise(&app.core, &[word])?, word_list::statistics(&app.core)?))
         })
         .await?;
-    let is_new = added.is_new;
+    let (is_new, updated) = (added.is_new, added.is_retyped);
     let advice = advice.into_iter().find(WordAdvice::is_warning).map(Into::into);
     let Word { text, kind, severity, tags, content_types, .. } = added.word;
     let resource = WordAdded {
@@ -175,6 +180,7 @@ pub async fn add(context: RequestContext, add: AddWordParams) -> Result<Saved<Wo
         tags,
         content_types: content_types.names(),
         created: is_new,
+        updated,
         total: statistics.total,
         advice,
     };
@@ -274,7 +280,7 @@ pub async fn import(context: RequestContext, import: ImportWordsParams) -> Resul
     let content_types = ContentTypes::of(import.content_types);
     let imported = context.blocking(move |app| {
         let options = ImportOptions {
-            kind: kind.as_ref().map_or(UNTYPED, |Label(kind)| kind),
+            kind: kind.as_ref().map_or(UNTYPED, |WordType(kind)| kind),
             max_length: app.core.config.limits.word as usize,
             force,
             by_sound,
@@ -425,7 +431,7 @@ impl From<WordEntry> for ShownWord {
 pub async fn list(context: RequestContext, params: ListWordsParams) -> Result<Json<NumberedPage<ShownWord>>> {
     let page = page(&context, params.page, params.size);
     let filter = words::WordQuery {
-        kind: params.kind.map(|Label(kind)| kind),
+        kind: params.kind.map(|WordType(kind)| kind),
         tag: params.tag.map(|Tag(tag)| tag),
         part: params.part.map(|ListedWord(part)| part),
     };

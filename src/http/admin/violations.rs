@@ -20,7 +20,7 @@ use crate::{
         numbered_page::NumberedPage,
         openapi::enums::ContentTypeName,
         params::{
-            DaysToKeep, Label, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange,
+            DaysToKeep, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange, WordType,
             optional_time_range, page, parameters, whole_number,
         },
         reply::Json,
@@ -33,7 +33,7 @@ parameters! {
     ListViolationsParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only texts of this user.");
         content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this kind.");
-        violation_type: Option<Label> = fields.optional("violationType", "Only texts rejected with this type.");
+        violation_type: Option<WordType> = fields.optional("violationType", "Only texts rejected with this type.");
         page: Option<PageNumber> = fields.optional("page", "Page number.");
         size: Option<PageSize> = fields.optional("size", "Rejected texts on a page.");
         time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time; a whole day is included.");
@@ -115,7 +115,7 @@ pub async fn list(context: RequestContext, params: ListViolationsParams) -> Resu
     let filter = ViolationQuery {
         user: params.user_id,
         content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
-        violation_type: params.violation_type.map(|Label(kind)| kind),
+        violation_type: params.violation_type.map(|WordType(kind)| kind),
         from: params.time.start,
         to: params.time.end,
     };

@@ -34,7 +34,7 @@ pub use values::{
     DeviceName, DivinationData, DocumentAudience, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData,
     Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize,
     PayerClientKind, ProofKind, Question, RatingNote, Reason, RowNumber, SearchText, SessionNote, SessionTitle,
-    Signature, StaffNoteText, TraceId, UserQuery, VerificationCode, page, whole_number,
+    Signature, StaffNoteText, TraceId, UserQuery, VerificationCode, WordType, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.

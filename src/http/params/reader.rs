@@ -58,6 +58,9 @@ impl<'request> Reader<'request> {
         };
         let mut reader = Self::new(path, query, body, Rules::of(context));
         reader.open_wrapper(declared);
+        if declared.contains(&"startTime") {
+            reader.rename_range();
+        }
         if let Some(fault) = context.idempotency.as_ref().and_then(|header| header.key().err()) {
             reader.errors.push(fault);
         }
@@ -110,6 +113,17 @@ impl<'request> Reader<'request> {
         let fault = |(name, _): &Pair<'request>| Fault::new(FieldCode::NotAllowed, message).in_field(name);
         let faults: Vec<_> = self.body.iter().filter(hidden).map(fault).collect();
         self.errors.extend(faults);
+    }
+
+    /// Reads `start` and `end` as `startTime` and `endTime`, for lists of a time range.
+    fn rename_range(&mut self) {
+        for (name, _) in self.query.iter_mut().chain(&mut self.body) {
+            match name.as_ref() {
+                "start" => *name = "startTime".into(),
+                "end" => *name = "endTime".into(),
+                _ => {}
+            }
+        }
     }
 
     /// Reads all parameters.

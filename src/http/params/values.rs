@@ -16,7 +16,7 @@ pub use texts::{
     NotificationText, NotificationTitle, Question, RatingNote, Reason, SearchText, SessionNote, SessionTitle,
     Signature, StaffNoteText, UserQuery,
 };
-pub use words::{AudienceName, DocumentAudience, PayerClientKind, ProofKind};
+pub use words::{AudienceName, DocumentAudience, PayerClientKind, ProofKind, WordType};
 
 use super::{
     Parameter, Rules,
@@ -286,7 +286,7 @@ fn hexadecimal(value: &RawValue<'_>, digits: usize) -> Result<String, Fault> {
 impl Parameter for Gender {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         match text(value)?.trim().to_lowercase().as_str() {
-            "unknown" | "0" | "未知" => Ok(Self::Unknown),
+            "unknown" | "0" | "未知" | "保密" => Ok(Self::Unknown),
             "male" | "1" | "男" | "m" => Ok(Self::Male),
             "female" | "2" | "女" | "f" => Ok(Self::Female),
             "other" | "9" | "其他" => Ok(Self::Other),

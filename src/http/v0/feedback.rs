@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    domain::messaging::feedback::{self, Author},
+    domain::messaging::feedback::{self, Author, Feedback},
     error::Result,
     http::{
         claims::Claims,
@@ -32,17 +32,42 @@ parameters! {
 pub struct FeedbackReceived {
     #[schema(example = "7")]
     id: String,
+    #[serde(flatten)]
+    sender: FeedbackSender,
     #[schema(example = "请加上小六壬。")]
     content: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
+/// The sender of feedback, unverified without a token. Apps of the first generation know the names with `_`.
+#[derive(Serialize, ToSchema)]
+pub struct FeedbackSender {
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[serde(rename = "userId")]
+    #[schema(value_type = Option<String>, example = "10001")]
+    same_user_id: Option<UserId>,
+    #[serde(rename = "phoneNumber")]
+    #[schema(example = "13800138000")]
+    same_phone_number: Option<String>,
+}
+
+impl From<&Feedback> for FeedbackSender {
+    fn from(feedback: &Feedback) -> Self {
+        let (user_id, phone_number) = (feedback.user, feedback.phone_number.clone());
+        Self { user_id, same_user_id: user_id, same_phone_number: phone_number.clone(), phone_number }
+    }
+}
+
 pub async fn submit(context: RequestContext, submit: SubmitFeedbackParams) -> Result<Json<FeedbackReceived>> {
     let author = author(&context, &submit)?;
     let FeedbackText(content) = submit.content;
     let kept = context.committed(feedback::submit(&context.app.core, author, content)).await?;
-    Ok(Json(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
+    let sender = (&kept).into();
+    Ok(Json(FeedbackReceived { id: kept.id.to_string(), sender, content: kept.content, created_at: kept.created_at }))
 }
 
 fn author(context: &RequestContext, submit: &SubmitFeedbackParams) -> Result<Author> {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use messages::{MaxTokens, Messages, Temperature};
+use messages::{Bounded, MaxTokens, Messages};
 
 use crate::{
     app::App,
@@ -38,7 +38,7 @@ use crate::{
     },
     providers::{
         client::with_cancellation,
-        llm::{Flow, OutputChunk, TokenUsage},
+        llm::{Flow, OutputChunk, Sampling, TokenUsage},
     },
     types::{PhoneNumber, UserId},
 };
@@ -51,7 +51,10 @@ parameters! {
     ChatParams(fields) {
         messages: Messages = fields.required("messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.");
         stream: Option<Flag> = fields.optional("stream", "True for an event stream. Default: as `Accept` asks.");
-        temperature: Option<Temperature> = fields.optional("temperature", "From 0 to 2.");
+        temperature: Option<Bounded<0, 2>> = fields.optional("temperature", "From 0 to 2.");
+        top_p: Option<Bounded<0, 1>> = fields.optional("top_p", "From 0 to 1. Like both penalties, for models that take it.");
+        presence_penalty: Option<Bounded<-2, 2>> = fields.optional("presence_penalty", "From -2 to 2.");
+        frequency_penalty: Option<Bounded<-2, 2>> = fields.optional("frequency_penalty", "From -2 to 2.");
         max_tokens: Option<MaxTokens> = fields.optional("max_tokens", "Maximum tokens of the response. The server has its own limit.");
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
@@ -207,7 +210,12 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
         let conversation = Conversation {
             messages: asked.messages.0,
             stream,
-            temperature: asked.temperature.map(|Temperature(temperature)| temperature),
+            sampling: Sampling {
+                temperature: asked.temperature.map(|Bounded(value)| value),
+                top_p: asked.top_p.map(|Bounded(value)| value),
+                presence_penalty: asked.presence_penalty.map(|Bounded(value)| value),
+                frequency_penalty: asked.frequency_penalty.map(|Bounded(value)| value),
+            },
             max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
             locale: preferences::locale(&app.core, user, locale)?,
             tag,

@@ -64,7 +64,7 @@ parameters! {
     PaymentClaimParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
         order_no: OrderNo = fields.required("orderNo", "The order.");
-        trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's trade number. Must equal that of the order.");
+        trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's trade number. Before the credit it must equal that of the order.");
         amount: Option<YuanAmount> = fields.optional("amount", "The price in yuan. Must equal that of the order.");
         coin_count: Option<PackageCoins> = fields.optional("coinCount", "The number of coins. Must equal that of the order.");
         _believed: Option<Label> = fields.optional("status", "The status the app has seen. The provider is asked regardless.");
@@ -78,6 +78,11 @@ parameters! {
 pub struct PaymentOrder {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
+    /// The provider's number of the payment; null until it is paid.
+    #[schema(example = json!(null))]
+    trade_no: Option<String>,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
     /// Yuan, with two decimals.
     #[schema(example = "6.00")]
     amount: String,
@@ -106,12 +111,22 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
     let (YuanAmount(amount), PackageCoins(coin_count)) = (package.amount, package.coin_count);
     let ordered = OrderedProduct::Package { amount, coin_count };
     let (order, instruction) = order_to_pay(&context, user, ordered, package.choice).await?;
-    let Order { order_no, amount, currency, channel, coin_count, state, expires_at, .. } = order;
+    let Order { order_no, trade_no, amount, currency, channel, coin_count, state, expires_at, .. } = order;
     let (amount, currency, status) = (amount.to_string(), currency.to_string(), state.name());
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
-    let resource =
-        PaymentOrder { order_no, amount, coin_count, status, channel, currency, order_string, payment, expires_at };
-    Ok(Json(resource))
+    Ok(Json(PaymentOrder {
+        order_no,
+        trade_no,
+        user_id: user,
+        amount,
+        coin_count,
+        status,
+        channel,
+        currency,
+        order_string,
+        payment,
+        expires_at,
+    }))
 }
 
 pub async fn list(context: RequestContext, params: ListOrdersOfUserParams) -> Result<Json<NumberedPage<UserOrder>>> {
@@ -140,6 +155,13 @@ pub async fn notify(context: RequestContext, _: CallbackForm) -> Result<Callback
 pub struct PaymentStatus {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
+    /// The provider's number of the payment; null until it is paid.
+    #[schema(example = "2026010222001400000000000001")]
+    trade_no: Option<String>,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = 60)]
+    coin_count: u32,
     #[schema(schema_with = standings)]
     status: &'static str,
     #[schema(example = 60)]
@@ -208,7 +230,9 @@ impl Reply for Confirmed {
         // Apps treat `created` as success.
         let is_pending = is_pending || order.state == OrderState::Created;
         let status = if is_pending { PENDING } else { order.state.name() };
-        let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
+        let Order { order_no, trade_no, user: user_id, coin_count, .. } = order;
+        let status = PaymentStatus { order_no, trade_no, user_id, coin_count, status, balance };
+        let mut response = Json(status).into_response()?;
         if is_pending {
             *response.status_mut() = StatusCode::ACCEPTED;
         }

@@ -107,8 +107,7 @@ pub struct ModelRequest {
     pub stream: bool,
     /// True to receive the provider's documents, and with them the model's reasoning.
     pub with_documents: bool,
-    /// From 0 to 2; `None` leaves it to the model.
-    pub temperature: Option<f64>,
+    pub sampling: Sampling,
     /// The maximum number of tokens of the answer; `None` leaves it to the model.
     pub max_tokens: Option<u32>,
     /// The remaining time for the call, if it is less than the driver's timeout.
@@ -117,6 +116,19 @@ pub struct ModelRequest {
     pub reading: Option<builtin::Reading>,
     /// Words of the service that come before the model's, or instead of them.
     pub service_answer: Option<ServiceAnswer>,
+}
+
+/// The parameters by which a model chooses its words. `None` leaves one to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampling {
+    /// From 0 to 2.
+    pub temperature: Option<f64>,
+    /// From 0 to 1.
+    pub top_p: Option<f64>,
+    /// From -2 to 2.
+    pub presence_penalty: Option<f64>,
+    /// From -2 to 2.
+    pub frequency_penalty: Option<f64>,
 }
 
 /// An answer that the service gives itself.

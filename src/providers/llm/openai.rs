@@ -16,7 +16,7 @@ use super::chat::{Assembly, Document, TOO_LARGE, strip_byte_order_mark};
 use super::form::StartedResponse;
 use super::retry::{self, RetryHints};
 use super::streamed::StreamedResponse;
-use super::{Completion, Flow, LanguageModel, ModelRequest, OPENAI, OutputChunk, form, refusal};
+use super::{Completion, Flow, LanguageModel, ModelRequest, OPENAI, OutputChunk, Sampling, form, refusal};
 use crate::providers::client::{BaseUrl, CANCELLATION_POLL, Client, HttpResponse, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
@@ -208,8 +208,16 @@ impl OpenAi {
         if request.stream {
             set("stream_options", json!({ "include_usage": true }));
         }
-        if let Some(temperature) = request.temperature {
-            set("temperature", temperature.into());
+        let Sampling { temperature, top_p, presence_penalty, frequency_penalty } = request.sampling;
+        for (name, value) in [
+            ("temperature", temperature),
+            ("top_p", top_p),
+            ("presence_penalty", presence_penalty),
+            ("frequency_penalty", frequency_penalty),
+        ] {
+            if let Some(value) = value {
+                set(name, value.into());
+            }
         }
         if let Some(max_tokens) = request.max_tokens {
             set(dialect.max_tokens(), max_tokens.into());
@@ -360,7 +368,7 @@ mod tests {
             user_reference: "u-1".into(),
             messages: vec![ModelMessage { role: MessageRole::User, content: "问".into() }],
             stream,
-            temperature: Some(0.5),
+            sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9), ..Sampling::default() },
             max_tokens: Some(800),
             ..ModelRequest::default()
         }
@@ -393,6 +401,7 @@ mod tests {
             "stream": true,
             "stream_options": { "include_usage": true },
             "temperature": 0.5,
+            "top_p": 0.9,
             "max_tokens": 800,
             "user": "u-1",
         });
@@ -403,7 +412,7 @@ mod tests {
     fn omits_unset_parameters() {
         let bare = ModelRequest {
             user_reference: String::new(),
-            temperature: None,
+            sampling: Sampling::default(),
             max_tokens: None,
             messages: Vec::new(),
             ..request(false)

@@ -116,13 +116,29 @@ fn sets_user_and_model_of_a_request_itself() {
             { "role": "user", "content": [{ "type": "text", "text": "屯卦" }, { "type": "text", "text": "是什么？" }] },
         ],
         "model": "gpt-99", "n": 5, "user": "somebody", "temperature": "0.5", "max_tokens": 9999, "logit_bias": { "1": 2 },
+        "top_p": 0.9, "presence_penalty": -1, "frequency_penalty": "1.5",
     });
     ask(&server, &user, &body).send().expect(200);
     ask(&server, &user, &message("再问")).send().expect(200);
     let requests = provider.requests();
     let sent = requests[0].json();
     let names: Vec<_> = sent.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["max_tokens", "messages", "model", "stream", "temperature", "user"]);
+    let sampling = ["frequency_penalty", "presence_penalty", "temperature", "top_p"];
+    assert_eq!(
+        names,
+        [
+            "frequency_penalty",
+            "max_tokens",
+            "messages",
+            "model",
+            "presence_penalty",
+            "stream",
+            "temperature",
+            "top_p",
+            "user"
+        ]
+    );
+    assert_eq!(sampling.map(|name| sent[name].as_f64().unwrap()), [1.5, -1.0, 0.5, 0.9]);
     assert_eq!(
         (&sent["model"], &sent["max_tokens"], &sent["temperature"]),
         (&json!("stub-1"), &json!(300), &json!(0.5))
@@ -196,7 +212,10 @@ fn rejects_roles_reserved_for_the_server() {
     ] {
         with(name, json!("x")).expect_fields(&[(name, "not_allowed")]);
     }
-    with("temperature", json!(2.1)).expect_fields(&[("temperature", "out_of_range")]);
+    for (name, value) in [("temperature", 2.1), ("top_p", 1.1), ("presence_penalty", -2.1), ("frequency_penalty", 2.1)]
+    {
+        with(name, json!(value)).expect_fields(&[(name, "out_of_range")]);
+    }
     with("max_tokens", json!(0)).expect_fields(&[("max_tokens", "out_of_range")]);
     with("stream", json!("perhaps")).expect_fields(&[("stream", "invalid_type")]);
     let turn = |role: &str, content: Value| json!({ "role": role, "content": content });

@@ -62,7 +62,7 @@ fn words_stay_active_during_recompilation() {
 fn other_spellings_of_a_listed_word_match() {
     let server = Setup::default().start();
     let key = server.api_key("editor");
-    let body = json!({ "word": " 賭　博 ", "type": "other" });
+    let body = json!({ "word": " 賭　博 " });
     let response = server.post("/admin/sensitive-words/add").token(&key).json(&body).send().expect(200).json();
     assert_eq!(
         (&response["word"], &response["type"], &response["created"]),
@@ -205,6 +205,7 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     let added = server.command(&["words", "add", "蓬莱仙", "--type", "ads"]).expect(0).json();
     let expected = json!({
         "word": "蓬莱仙", "type": "ads", "severity": "medium", "tags": [], "contentTypes": [], "created": true,
+        "updated": false,
     });
     assert_eq!(added, expected);
     within_a_second("去蓬莱仙山", true);

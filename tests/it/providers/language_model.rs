@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use yarrow::providers::llm::openai::{OpenAi, OpenAiSettings};
-use yarrow::providers::llm::{Completion, Flow, LanguageModel, MessageRole, ModelMessage, ModelRequest};
+use yarrow::providers::llm::{Completion, Flow, LanguageModel, MessageRole, ModelMessage, ModelRequest, Sampling};
 use yarrow::providers::{Failure, FailureKind};
 
 use crate::support::fake_provider::{FakeProvider, Reply};
@@ -50,7 +50,7 @@ fn request(stream: bool) -> ModelRequest {
             ModelMessage { role: MessageRole::User, content: "问事业".into() },
         ],
         stream,
-        temperature: Some(0.7),
+        sampling: Sampling { temperature: Some(0.7), ..Sampling::default() },
         max_tokens: Some(800),
         ..ModelRequest::default()
     }

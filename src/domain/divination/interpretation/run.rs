@@ -25,7 +25,7 @@ use crate::{
     },
     error::Result,
     providers::llm::{
-        Flow, ModelRequest,
+        Flow, ModelRequest, Sampling,
         builtin::{AskerGender, Reading},
     },
     store::Write,
@@ -219,7 +219,7 @@ fn request(
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,
-        temperature: settings.temperature,
+        sampling: Sampling { temperature: settings.temperature, ..Sampling::default() },
         max_tokens: Some(settings.max_tokens),
         time_left: None,
         reading: Some(Reading { missing_person, ..reading::reading(question, facts, asker) }),

@@ -4,7 +4,7 @@ use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
     domain::divination::{chart::TextSelection, hexagram},
     error::Result,
-    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, builtin::Reading},
+    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, Sampling, builtin::Reading},
     types::Locale,
 };
 
@@ -21,7 +21,7 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
         trace_id: new_trace_id()?,
         messages: vec![ModelMessage { role: MessageRole::User, content: QUESTION.to_owned() }],
         stream: true,
-        temperature: settings.temperature,
+        sampling: Sampling { temperature: settings.temperature, ..Sampling::default() },
         max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),
         reading: Some(Reading {
             locale,

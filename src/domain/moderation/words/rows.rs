@@ -76,13 +76,20 @@ fn seed_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, SEEDED, "true")
 }
 
-/// Adds a word. If a word with the same normal form exists, returns that word instead.
-pub fn add_in(tx: &Write<'_>, word: &Word) -> Result<Option<WordEntry>> {
+/// Adds a word. If a word with the same normal form exists, returns that word instead, as it was. With `retype` it gets
+/// the type of the new one.
+pub fn add_in(tx: &Write<'_>, word: &Word, retype: bool) -> Result<Option<WordEntry>> {
+    let folded = normalise(&word.text);
     if insert_in(tx, word)? {
-        log_change_in(tx, "added", &normalise(&word.text), Some(word))?;
+        log_change_in(tx, "added", &folded, Some(word))?;
         return Ok(None);
     }
-    find_in(tx, &word.text).map(Some)
+    let listed = find_in(tx, &word.text)?;
+    if retype && listed.word.kind != word.kind {
+        tx.execute("update words set type = ?2 where folded = ?1", (&folded, &word.kind))?;
+        log_change_in(tx, "added", &folded, Some(&Word { kind: word.kind.clone(), ..listed.word.clone() }))?;
+    }
+    Ok(Some(listed))
 }
 
 /// A word with its normal form.

@@ -73,7 +73,7 @@ impl Parameters for BatchCompare {
     fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
         let items = fields.objects(
             "items",
-            "The texts, each `{content, contentType?, userId?}`. The body may be a bare array of them.",
+            "The texts, each `{content, contentType?, userId?}` or the text alone. The body may be a bare array of them.",
         );
         Some(Self { items: items? })
     }
@@ -95,7 +95,13 @@ struct WrittenItem<'json> {
 
 impl ObjectParameter for BatchItem {
     fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let shape = ("must be an object with a text as `content`", "须为对象，`content` 为文本");
+        if let RawValue::Json(text) = value
+            && text.get().starts_with('"')
+        {
+            let content = read_content(Some(text), rules).map_err(|fault| vec![("", fault)])?;
+            return Ok(Self(ComparedText { content, content_type: ContentType::Question, user: None }));
+        }
+        let shape = ("must be a text, or an object with a text as `content`", "须为文本，或 `content` 为文本的对象");
         let WrittenItem { content, content_type, user_id } = object(value, shape)?;
         let mut faults = Vec::new();
         let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));

@@ -173,7 +173,8 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn try_add(console: &ConsoleRequest) -> Result<(bool, Option<WordAdvice>)> {
     let text = console.required_text("word", longest_word(&console.context.app))?;
     let kind = clean(console.form.get("type"), MAX_KIND).map_err(|fault| Error::field("type", fault))?;
-    let kind = if kind.is_empty() { UNTYPED.to_owned() } else { kind };
+    let has_type = !kind.is_empty();
+    let kind = if has_type { kind } else { UNTYPED.to_owned() };
     let tags = words::parse_tags(console.form.get("tags")).map_err(|fault| Error::field("tags", fault))?;
     let word = Word {
         text,
@@ -187,7 +188,7 @@ async fn try_add(console: &ConsoleRequest) -> Result<(bool, Option<WordAdvice>)>
         .context
         .blocking(move |app| {
             let advice = adviser::advise(&app.core, std::slice::from_ref(&word))?;
-            Ok((word_list::add(&app.moderation, word, false)?.is_new, advice.into_iter().next()))
+            Ok((word_list::add(&app.moderation, word, has_type, false)?.is_new, advice.into_iter().next()))
         })
         .await
 }

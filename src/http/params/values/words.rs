@@ -24,7 +24,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        params::{Parameter, Rules, text},
+        params::{Label, Parameter, Rules, text},
     },
     providers::{payment::OrderState, push::PushService},
     types::{SuspensionScope, named_enum},
@@ -78,12 +78,33 @@ const PURPOSES: [(&[&str], Purpose); 3] = [
     (&["cancel", "cancelaccount", "deactivate", "deleteaccount", "注销"], Purpose::Cancellation),
 ];
 
+/// The Chinese names of content types.
+const CONTENT_TYPES: [(&[&str], ContentType); 4] = [
+    (&["昵称"], ContentType::Nickname),
+    (&["签名", "个性签名"], ContentType::Signature),
+    (&["问题", "提问"], ContentType::Question),
+    (&["回答", "答案"], ContentType::Answer),
+];
+
+/// The types of words that the service knows, with their Chinese names.
+const WORD_TYPES: [(&[&str], &str); 10] = [
+    (&["政治"], "politics"),
+    (&["色情"], "porn"),
+    (&["辱骂"], "abuse"),
+    (&["暴力"], "violence"),
+    (&["赌博"], "gambling"),
+    (&["毒品"], "drugs"),
+    (&["诈骗", "欺诈"], "fraud"),
+    (&["广告"], "ads"),
+    (&["联系方式"], "contact"),
+    (&["其他", "其它"], "other"),
+];
+
 /// The purpose of a verification code.
 impl Parameter for Purpose {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let written = plain(&text(value)?);
-        match PURPOSES.iter().find(|(words, _)| words.contains(&written.as_str())) {
-            Some((_, purpose)) => Ok(*purpose),
+        match other_name(&PURPOSES, &text(value)?) {
+            Some(purpose) => Ok(purpose),
             None => one_of(value, &Self::ALL.map(Self::name), Self::from_name),
         }
     }
@@ -91,6 +112,41 @@ impl Parameter for Purpose {
     fn schema(_: &LimitsConfig) -> Value {
         json!({ "type": "string", "enum": Self::ALL.map(Self::name), "default": "sign_in", "example": "sign_in" })
     }
+}
+
+impl Parameter for ContentType {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match other_name(&CONTENT_TYPES, &text(value)?) {
+            Some(content_type) => Ok(content_type),
+            None => one_of(value, &Self::ALL.map(Self::name), Self::from_name),
+        }
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "question" })
+    }
+}
+
+/// The type of a word or violation: one that the service knows, in any case or in Chinese, or a type of one's own.
+pub struct WordType(pub String);
+
+impl Parameter for WordType {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let Label(written) = Label::read(value, rules)?;
+        let known = other_name(&WORD_TYPES, &written);
+        let known = known.or_else(|| WORD_TYPES.iter().map(|(_, name)| *name).find(|name| *name == plain(&written)));
+        Ok(Self(known.map_or(written, ToOwned::to_owned)))
+    }
+
+    fn schema(limits: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": limits.label, "example": "gambling" })
+    }
+}
+
+/// Returns the value that has this other name.
+fn other_name<T: Copy>(names: &[(&[&str], T)], written: &str) -> Option<T> {
+    let written = plain(written);
+    names.iter().find(|(words, _)| words.contains(&written.as_str())).map(|(_, value)| *value)
 }
 
 /// Declares parameters whose values are names.
@@ -111,7 +167,6 @@ macro_rules! words {
 words! {
     Asset, "coin";
     AudienceName, "all";
-    ContentType, "question";
     DayStart, "23:00";
     DocumentAudience, "app";
     Decision, "credit";

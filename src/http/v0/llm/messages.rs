@@ -116,23 +116,24 @@ fn shape() -> Fault {
     )
 }
 
-/// The sampling temperature.
-pub struct Temperature(pub f64);
+/// A number between two bounds, such as a sampling temperature.
+pub struct Bounded<const LEAST: i8, const MOST: i8>(pub f64);
 
-impl Parameter for Temperature {
+impl<const LEAST: i8, const MOST: i8> Parameter for Bounded<LEAST, MOST> {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let temperature: f64 = text(value)?
+        let number: f64 = text(value)?
             .trim()
             .parse()
             .map_err(|_| Fault::new(FieldCode::InvalidType, ("must be a number", "须为数字")))?;
-        if (0.0..=2.0).contains(&temperature) {
-            return Ok(Self(temperature));
+        if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) {
+            return Ok(Self(number));
         }
-        Err(Fault::new(FieldCode::OutOfRange, ("must be from 0 to 2", "须在 0 到 2 之间")))
+        let message = (format!("must be from {LEAST} to {MOST}"), format!("须在 {LEAST} 到 {MOST} 之间"));
+        Err(Fault::new(FieldCode::OutOfRange, message))
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "number", "minimum": 0, "maximum": 2, "example": 0.7 })
+        json!({ "type": "number", "minimum": LEAST, "maximum": MOST, "example": 0.7 })
     }
 }
 
