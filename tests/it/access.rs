@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint_access::{Access, expected_access},
-    invalid_input::{Location, locations, texts},
+    invalid_input::{Location, WAYS, locations, texts},
     support::{Caller, Document, Operation, Parameter, ParameterLocation, Request, Response, Server, Setup},
 };
 
@@ -268,4 +268,142 @@ fn resources_of_other_users_are_not_found() {
         let own = request.by(user).send();
         assert!([200, 202, 204].contains(&own.status), "{number}: {} {}", own.status, own.text());
     }
+}
+
+/// The endpoints that the interface asks for, each with its parameters outside the path and the status of a call with all
+/// of them: by a user, or by an administrator where users may not call it. In this order.
+const ASKED: &[(&str, &str, u16)] = &[
+    ("POST /auth/send-code", "phoneNumber", 200),
+    ("POST /auth/login", "phoneNumber code", 401),
+    ("POST /auth/validate-token", "token", 200),
+    ("POST /auth/refresh-token", "token", 200),
+    ("POST /auth/logout", "token", 200),
+    ("GET /user/profile", "id", 200),
+    ("PUT /user/profile", "id nickname gender birthday signature", 200),
+    ("PUT /user/nickname", "userId nickname", 200),
+    ("PUT /user/signature", "userId signature", 200),
+    ("GET /coin/balance", "userId", 200),
+    ("GET /coin/balance/phone", "phoneNumber", 200),
+    ("POST /coin/increase/phone", "phoneNumber coinCount", 200),
+    ("POST /coin/consume", "userId", 200),
+    ("POST /coin/consume/phone", "phoneNumber", 200),
+    ("POST /coin/sync", "", 200),
+    ("GET /payment/gateway/order", "userId amount coinCount", 200),
+    ("POST /payment/notify", "", 200),
+    ("POST /payment/update-balance", "userId orderNo tradeNo amount coinCount status", 404),
+    (
+        "POST /divination-history/save",
+        "userId phoneNumber localRecordId jsonData aiResult questionType question timestamp",
+        200,
+    ),
+    ("POST /divination-history/get", "phoneNumber questionType", 200),
+    ("POST /divination-history/delete", "phoneNumber localRecordId localRecordIds", 200),
+    ("GET /divination-history/count/{phoneNumber}", "", 200),
+    ("POST /divination-history/deactivate-all", "phoneNumber userId", 200),
+    ("POST /divination/enhanced", "userId questionType question divinationData", 200),
+    ("GET /divination/records/user/{userId}", "page size", 200),
+    ("GET /divination/records/phone/{phoneNumber}", "page size", 200),
+    ("GET /divination/records/trace/{traceId}", "", 404),
+    ("GET /divination/records/user/{userId}/daterange", "startTime endTime page size", 200),
+    ("GET /divination/records/failed", "", 200),
+    ("GET /divination/records/slow", "durationMs", 200),
+    ("GET /divination/stats/user/{userId}/count", "", 200),
+    ("GET /divination/stats/daterange/count", "startTime endTime", 200),
+    ("POST /llm/chat", "messages", 200),
+    ("POST /content-moderation/check-question", "userId question", 200),
+    ("GET /admin/sensitive-words/statistics", "", 200),
+    ("DELETE /admin/sensitive-words/remove", "word", 200),
+    ("POST /admin/sensitive-words/add", "word type", 201),
+    ("POST /admin/sensitive-words/test/nickname", "content", 200),
+    ("POST /admin/sensitive-words/test/signature", "content", 200),
+    ("POST /admin/sensitive-words/test/question", "content", 200),
+    ("GET /admin/violations/list", "page size userId contentType violationType startTime endTime", 200),
+    ("GET /admin/violations/user/{userId}/stats", "", 200),
+    ("GET /admin/violations/stats/types", "", 200),
+    ("GET /admin/violations/frequent-violators", "days threshold", 200),
+    ("DELETE /admin/violations/cleanup", "daysToKeep", 200),
+    ("GET /admin/violations/{id}", "", 404),
+    ("GET /admin/sensitive-word-migration/status", "", 200),
+    ("POST /admin/sensitive-word-migration/switch", "useAliyun", 409),
+    ("POST /admin/sensitive-word-migration/fallback", "enableFallback", 200),
+    ("POST /admin/sensitive-word-migration/compare", "content contentType userId", 200),
+    ("POST /admin/sensitive-word-migration/batch-compare", "items", 200),
+    ("GET /admin/sensitive-word-migration/health-check", "", 200),
+    ("GET /notifications/latest", "", 200),
+    ("GET /notifications/all", "", 200),
+    ("GET /api/v1/notifications", "", 200),
+    ("GET /api/v1/notifications/unread-count", "", 200),
+    ("PATCH /api/v1/notifications/{id}/read", "", 404),
+    ("PATCH /api/v1/notifications/mark-all-read", "", 200),
+    ("POST /feedback", "user_id phone_number content", 200),
+    ("POST /version/check", "clientVersion clientVersionCode", 200),
+    ("GET /version/latest", "", 404),
+    ("GET /admin/network-logs/user/{userId}", "", 200),
+    ("GET /admin/network-logs/ip/{clientIp}", "", 200),
+    ("GET /admin/network-logs/time-range", "", 200),
+    ("GET /admin/network-logs/failed", "", 200),
+    ("GET /admin/network-logs/suspicious", "", 200),
+    ("GET /admin/network-logs/count/ip", "", 200),
+    ("DELETE /admin/network-logs/cleanup", "", 200),
+    ("POST /admin/user-data/sync", "", 200),
+    ("GET /admin/user-data/validate/user/{userId}", "", 200),
+    ("GET /admin/user-data/validate/phone/{phoneNumber}", "", 200),
+    ("POST /admin/user-data/fix/{phoneNumber}", "", 200),
+    ("POST /admin/user-data/validate/batch", "", 200),
+    ("GET /admin/user-data/test/user-info/{userId}", "", 200),
+    ("DELETE /admin/data-cleanup/all", "", 428),
+    ("DELETE /admin/data-cleanup/verification-codes", "", 428),
+    ("DELETE /admin/data-cleanup/payment-records", "", 428),
+    ("DELETE /admin/data-cleanup/feedback", "", 428),
+    // They take the coins of the calls above.
+    ("POST /coin/reset", "userId", 200),
+    ("POST /coin/reset/phone", "phoneNumber", 200),
+];
+
+#[test]
+fn every_asked_endpoint_takes_its_parameters_in_every_encoding() {
+    assert_eq!(ASKED.len(), 80);
+    let server = Setup::default().with("AUTH_RESEND_AFTER", "0 s");
+    let server = server.with("AUTH_SENDS_PER_ADDRESS_HOUR", 100).with("AUTH_TOKENS_PER_USER", 100).start();
+    let user = server.sign_in("13800138000");
+    let document = Document::of(&server);
+    let mut wrong = Vec::new();
+    let rows = || ASKED.iter().map(|row| (row, document.operation(row.0)));
+    for (way, ((name, parameters, status), operation)) in
+        WAYS.into_iter().flat_map(|way| rows().map(move |row| (way, row)))
+    {
+        let asked: Vec<_> = parameters.split_whitespace().collect();
+        let value = |name: &str, caller: &Caller| match operation.parameters.iter().find(|known| known.name == name) {
+            Some(_) if name == "token" => json!(caller.token),
+            Some(parameter) => parameter.value_of(caller),
+            None => panic!("{} has no {name}", operation.name()),
+        };
+        let call = |change: &dyn Fn(&Caller, &mut Map<String, Value>)| {
+            let caller = if operation.ends_session() { server.sign_in_again("13800138000") } else { user.clone() };
+            let mut values = operation.right_values(&caller);
+            change(&caller, &mut values);
+            // In a query or form, a list of objects is JSON.
+            for list in values.values_mut().filter(|value| way != Location::Json && value[0].is_object()) {
+                *list = json!(list.to_string());
+            }
+            let request = server.request(&operation.method, &operation.path_of(&caller));
+            placed(operation.with_token(request, &caller), &values, way).send()
+        };
+        let right = call(&|caller, values| {
+            values.extend(asked.iter().map(|name| ((*name).to_owned(), value(name, caller))));
+        });
+        if right.status != *status {
+            wrong.push(format!("{name} in {way:?}: {} {}", right.status, right.text()));
+        }
+        // A value that is read is rejected if it is wrong.
+        for name in asked.iter().filter(|name| **name != "token") {
+            let rejected = call(&|_, values| drop(values.insert((*name).to_owned(), json!("\u{0}"))));
+            let problem: Value = serde_json::from_slice(&rejected.bytes).unwrap_or_default();
+            let mut errors = problem["errors"].as_array().into_iter().flatten();
+            if !errors.any(|error| error["field"].as_str().is_some_and(|field| field.starts_with(*name))) {
+                wrong.push(format!("{} does not read {name} in {way:?}: {}", operation.name(), rejected.text()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -16,7 +16,7 @@ pub enum Location {
     Json,
 }
 
-const WAYS: [Location; 3] = [Location::Query, Location::Form, Location::Json];
+pub const WAYS: [Location; 3] = [Location::Query, Location::Form, Location::Json];
 
 /// The name of a parameter with a token.
 const TOKEN: &str = "token";

@@ -138,7 +138,8 @@ fn sets_user_and_model_of_a_request_itself() {
             "user"
         ]
     );
-    assert_eq!(sampling.map(|name| sent[name].as_f64().unwrap()), [1.5, -1.0, 0.5, 0.9]);
+    let sampling = sampling.map(|name| sent[name].to_string());
+    assert_eq!(sampling, ["1.5", "-1.0", "0.5", "0.9"]);
     assert_eq!(
         (&sent["model"], &sent["max_tokens"], &sent["temperature"]),
         (&json!("stub-1"), &json!(300), &json!(0.5))
