@@ -459,6 +459,12 @@ declare::settings! {
             "Coins that one use costs.";
     }
 
+    /// The ledger of both balances.
+    "ledger" ledger: LedgerConfig {
+        daily_repair: bool = "false",
+            "The daily verification also repairs balances that differ from consistent entries, as `fix` does, and reactivates these accounts. The alert `ledger_repaired` says how many.";
+    }
+
     /// Points, the balance of the current API generation.
     "points" points: PointsConfig {
         signup_bonus: u32 = "100",

@@ -3,14 +3,14 @@
 //! The price comes from the configuration, never from a request. Users can only lower their balance. Payments,
 //! purchases in app stores, administrators, operators and the signup bonus raise it.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     core::Core,
     domain::{
         identity::{step_up::StepUp, users},
         money::ledger::{
-            self, AccountRepair, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting,
+            self, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting,
             changes::{self, NewAccountChange},
         },
         operations::{
@@ -216,25 +216,12 @@ fn repair_all(core: &Core, by: &Authority, run: &Lease) -> Result<Synchronised> 
         }
     })?;
     goes_on?;
-    let mut repaired = BTreeSet::new();
-    let suspended = core.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
-    for user in suspended {
-        let (authority, run) = (by.clone(), run.clone());
-        let repair = move |tx: &Write<'_>| {
-            run.renew_in(tx)?;
-            ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
-        };
-        if matches!(core.store.write(repair).wait()?, AccountRepair::Repaired { .. }) {
-            done.repaired += 1;
-            repaired.insert(user);
-        }
-    }
-    let is_repaired = |found: &Discrepancy| {
-        found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user))
-    };
-    let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
-    done.issues = report.discrepancies.iter().filter(|found| !is_repaired(found)).cloned().collect();
-    ledger::verification::remember(core, &report, unlisted + done.issues.len() as u64)?;
+    let run = run.clone();
+    let repaired = ledger::verification::repair_suspended(core, by, &[Asset::Coin], move |tx| run.renew_in(tx))?;
+    done.repaired = repaired.len() as u64;
+    let (issues, count) = report.without(&repaired);
+    done.issues = issues;
+    ledger::verification::remember(core, &report, count, 0)?;
     Ok(done)
 }
 

@@ -642,6 +642,37 @@ fn verifies_the_ledger_once_a_day() {
 }
 
 #[test]
+fn the_daily_verification_repairs_what_it_may() {
+    let mut server = Setup::default().with("LEDGER_DAILY_REPAIR", "true").with_fast_jobs().start();
+    let (user, other) = (server.sign_in(PHONES[0]), server.sign_in(PHONES[1]));
+    let key = server.api_key("shop");
+    for phone in &PHONES[..2] {
+        server.grant(&key, phone, 10);
+    }
+    server.command(&["ledger", "verify"]).expect(0);
+    tamper(
+        &server,
+        &format!(
+            "update balances set balance = 1000 where user_id = {}; \
+             update ledger_entries set delta = 100 where user_id = {}; \
+             delete from settings where name = 'ledger.verification'",
+            user.user_id, other.user_id
+        ),
+    );
+    server.wait_for_line("the daily verification repaired balances");
+    assert_eq!(server.coins(&user), 10);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    // Contradicting entries are not repaired.
+    server.post("/coin/consume").by(&other).send().expect_problem(503, "account_inconsistent");
+    let changes = "select count(*) from ledger_audit where actor = 'ledger_verification' and action = 'repair'";
+    assert_eq!(server.value::<i64>(changes), 1);
+    let alerts = || server.command(&["alerts", "list"]).text();
+    eventually("both alerts", || {
+        ["balance of 1 account from", "ledger_mismatch"].iter().all(|text| alerts().contains(text))
+    });
+}
+
+#[test]
 fn a_final_failure_rolls_back_and_keeps_its_response() {
     use yarrow::{
         domain::{

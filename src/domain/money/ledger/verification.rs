@@ -33,6 +33,8 @@ const BATCH_SIZE: u32 = 50_000;
 /// Discrepancies listed in a report. Further ones are only counted.
 const LISTED: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
+/// The actor of repairs by the daily verification.
+const DAILY_REPAIR: &str = "ledger_verification";
 const LAST_VERIFICATION: &str = "ledger.verification";
 /// The number of purges of the ledger.
 const EMPTIED: &str = "ledger.emptied";
@@ -69,6 +71,16 @@ impl VerificationReport {
         self.discrepancies_found == 0
     }
 
+    /// Splits off the discrepancies of accounts that were repaired since. Returns the others, and their number with those
+    /// that are not listed.
+    pub fn without(&self, repaired: &BTreeSet<(UserId, Asset)>) -> (Vec<Discrepancy>, u64) {
+        let unlisted = self.discrepancies_found - self.discrepancies.len() as u64;
+        let is_repaired = |found: &&Discrepancy| found.account.is_some_and(|account| repaired.contains(&account));
+        let others: Vec<_> = self.discrepancies.iter().filter(|found| !is_repaired(found)).cloned().collect();
+        let count = unlisted + others.len() as u64;
+        (others, count)
+    }
+
     fn note(&mut self, discrepancy: Discrepancy) {
         self.discrepancies_found += 1;
         self.suspects.extend(discrepancy.account);
@@ -87,6 +99,9 @@ pub struct Verification {
     /// Accounts verified.
     #[serde(default)]
     pub accounts: u64,
+    /// Accounts that the daily verification repaired.
+    #[serde(default)]
+    pub repaired: u64,
 }
 
 impl Verification {
@@ -127,7 +142,7 @@ pub fn verify(core: &Core, progress: VerificationProgress<'_>) -> Result<Verific
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(core.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
-    remember(core, &report, report.discrepancies_found)?;
+    remember(core, &report, report.discrepancies_found, 0)?;
     if !report.is_consistent() {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
@@ -158,7 +173,8 @@ pub fn inspect_in(tx: &Read<'_>, progress: VerificationProgress<'_>) -> Result<V
     walk(|walk| walk.read_batch_in(tx), last_number_in(tx)?, progress)
 }
 
-/// Verifies the ledger if the last verification is older than a day. Returns true if it did.
+/// Verifies the ledger if the last verification is older than a day, and repairs accounts if that is configured. Returns
+/// true if it did.
 ///
 /// # Errors
 /// As [`verify`].
@@ -167,19 +183,29 @@ pub fn verify_if_due(core: &Core, progress: VerificationProgress<'_>) -> Result<
     if last.is_some_and(|last| last.at().is_within(DAY, core.clock.now())) {
         return Ok(false);
     }
-    verify(core, progress).map(|_| true)
+    let report = verify(core, progress)?;
+    if core.config.ledger.daily_repair {
+        let reason = "the daily verification repairs balances".to_owned();
+        let by = Authority { actor: DAILY_REPAIR.to_owned(), reason, request_id: String::new() };
+        let repaired = repair_suspended(core, &by, &Asset::ALL, |_| Ok(()))?;
+        if !repaired.is_empty() {
+            tracing::warn!(accounts = repaired.len(), "the daily verification repaired balances");
+            remember(core, &report, report.without(&repaired).1, repaired.len() as u64)?;
+        }
+    }
+    Ok(true)
 }
 
-/// Stores the summary of a verification with the number of remaining discrepancies.
+/// Stores the summary of a verification with the numbers of remaining discrepancies and of repaired accounts.
 ///
 /// # Errors
 /// Storage errors.
-pub fn remember(core: &Core, report: &VerificationReport, discrepancies: u64) -> Result<()> {
+pub fn remember(core: &Core, report: &VerificationReport, discrepancies: u64, repaired: u64) -> Result<()> {
     let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
     let put = move |tx: &Write<'_>| {
         // A report on a purged ledger is obsolete.
         let is_of_this = emptied_in(tx)? == emptied;
-        if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
+        if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts, repaired }) } else { Ok(()) }
     };
     core.store.write(put).wait()
 }
@@ -196,7 +222,7 @@ pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
 /// Resets the summary after a purge, and makes running verifications start again.
 pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
     settings::increase_in(tx, EMPTIED)?;
-    put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0 })
+    put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0, repaired: 0 })
 }
 
 fn emptied_in(tx: &Read<'_>) -> Result<i64> {
@@ -208,8 +234,35 @@ pub fn suspended_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from balances where suspended_at is not null", (), |row| row.get(0))
 }
 
+/// Repairs the suspended accounts of these assets whose entries are consistent, and returns them. Calls `renew` in each
+/// repair.
+///
+/// # Errors
+/// Storage errors, and those of `renew`.
+pub fn repair_suspended(
+    core: &Core,
+    by: &Authority,
+    assets: &[Asset],
+    renew: impl Fn(&Write<'_>) -> Result<()> + Clone + Send + 'static,
+) -> Result<BTreeSet<(UserId, Asset)>> {
+    let mut repaired = BTreeSet::new();
+    for &asset in assets {
+        for user in core.store.read(|tx| suspended_accounts_in(tx, asset))? {
+            let (by, renew) = (by.clone(), renew.clone());
+            let repair = move |tx: &Write<'_>| {
+                renew(tx)?;
+                repair_in(tx, &by, user, asset)
+            };
+            if matches!(core.store.write(repair).wait()?, AccountRepair::Repaired { .. }) {
+                repaired.insert((user, asset));
+            }
+        }
+    }
+    Ok(repaired)
+}
+
 /// Returns the users whose account of this asset is suspended.
-pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
+fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
     tx.all("select user_id from balances where suspended_at is not null and asset = ?1", [asset.name()], |row| {
         row.get(0).map(UserId)
     })

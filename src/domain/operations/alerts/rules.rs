@@ -47,6 +47,7 @@ pub fn evaluate(health: &Health, snapshot: &HealthSnapshot) -> Vec<Finding> {
     findings.extend([
         payments_in_review(snapshot),
         ledger_mismatch(snapshot),
+        ledger_repaired(snapshot),
         payment_mismatch(snapshot),
         database_damaged(snapshot),
         Finding::new(HEALTH_UNKNOWN, false, String::new()),
@@ -104,6 +105,16 @@ fn ledger_mismatch(snapshot: &HealthSnapshot) -> Finding {
     let suspended = pluralize(snapshot.accounts_suspended, "account is suspended", "accounts are suspended");
     let detail = format!("The ledger has {discrepancies}, and {suspended}. Run `yarrow ledger verify`.");
     Finding::new("ledger_mismatch", snapshot.ledger_state() == LedgerState::Inconsistent, detail)
+}
+
+/// Fires until the next verification repairs nothing.
+fn ledger_repaired(snapshot: &HealthSnapshot) -> Finding {
+    let repaired = snapshot.ledger.map_or(0, |verification| verification.repaired);
+    let accounts = pluralize(repaired, "account", "accounts");
+    let detail = format!(
+        "The daily verification recomputed the balance of {accounts} from the ledger. Run `yarrow users show` for the changes."
+    );
+    Finding::new("ledger_repaired", repaired > 0, detail)
 }
 
 fn payment_mismatch(snapshot: &HealthSnapshot) -> Finding {

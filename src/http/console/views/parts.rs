@@ -82,7 +82,7 @@ pub fn order_link(cx: &ViewContext, order_no: &str) -> Markup {
 pub fn alert_text(cx: &ViewContext, rule: &str, detail: &str) -> Markup {
     let page = match rule {
         "payments_in_review" => Some((Right::SupportUsers, "orders?state=review", Text::Orders)),
-        "ledger_mismatch" => Some((Right::ViewFigures, "health#ledger", Text::Ledger)),
+        "ledger_mismatch" | "ledger_repaired" => Some((Right::ViewFigures, "health#ledger", Text::Ledger)),
         "payment_mismatch" => Some((Right::SupportUsers, "orders/bills", Text::Bills)),
         "certificate_expiring" | "condition_unknown" => Some((Right::ViewFigures, "health#doctor", Text::Doctor)),
         _ => None,

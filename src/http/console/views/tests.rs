@@ -252,6 +252,11 @@ fn alerts_are_explained_in_the_language_of_the_page() {
             "1 处不一致，2 个账户",
         ),
         (
+            "ledger_repaired",
+            "The daily verification recomputed the balance of 2 accounts from the ledger. Run `yarrow users show` for the changes.",
+            "修复 2 个账户",
+        ),
+        (
             "payment_mismatch",
             "Payments, ledger and bills have 3 differences. Run `yarrow payments report` and `yarrow payments bill`.",
             "有 3 处差异",

@@ -1145,6 +1145,7 @@ pub fn alert(language: Language, rule: &str) -> &str {
     let (chinese, english) = match rule.split(':').next().unwrap_or(rule) {
         "payments_in_review" => ("有订单待处理", "Orders need a decision"),
         "ledger_mismatch" => ("账本不一致", "The ledger disagrees"),
+        "ledger_repaired" => ("账本已自动修复", "The ledger was repaired"),
         "payment_mismatch" => ("付款与账本有差异", "Payments and ledger differ"),
         "disk_low" => ("磁盘空间不足", "The disk is almost full"),
         "backup_old" => ("备份过旧", "The last backup is old"),
@@ -1168,7 +1169,12 @@ pub fn alert(language: Language, rule: &str) -> &str {
 fn without_command<'a>(rule: &str, detail: &'a str) -> Cow<'a, str> {
     let has_page = matches!(
         rule,
-        "payments_in_review" | "ledger_mismatch" | "payment_mismatch" | "certificate_expiring" | "condition_unknown"
+        "payments_in_review"
+            | "ledger_mismatch"
+            | "ledger_repaired"
+            | "payment_mismatch"
+            | "certificate_expiring"
+            | "condition_unknown"
     );
     let start = ["; see `yarrow ", ". Run `yarrow "].iter().find_map(|command| detail.find(command));
     match start.filter(|_| has_page) {
@@ -1198,6 +1204,7 @@ pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<
         ("ledger_mismatch", [differences, suspended]) => {
             format!("账本有 {differences} 处不一致，{suspended} 个账户已暂停。")
         }
+        ("ledger_repaired", [accounts]) => format!("每日核对已按账目修复 {accounts} 个账户的余额。"),
         ("payment_mismatch", [differences]) => {
             format!("付款、账本与账单有 {differences} 处差异。")
         }
