@@ -2,11 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, choice::choice, cli_authority, record_audit, row, table};
+use super::{Common, choice::choice, cli_authority, print, record_audit, row, table};
 use yarrow::{
-    domain::operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
+    domain::{
+        divination::sessions::snapshot::{self, SnapshotCount},
+        operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
+    },
     error::{Error, Result},
-    http::responses::FigureList,
+    http::responses::{CastingCounts, FigureList},
     types::Date,
 };
 
@@ -38,6 +41,14 @@ enum Action {
         #[arg(long, default_value = "day", value_parser = choice!(FigureGrouping))]
         by: FigureGrouping,
     },
+    /// Count deleted castings by month, type, method, primary hexagram and changing lines
+    ///
+    /// Reads the anonymous snapshots that deleted castings leave. Counts below ten are left out.
+    Castings {
+        /// Print comma-separated values
+        #[arg(long)]
+        csv: bool,
+    },
     /// Count the figures of the ledger again
     ///
     /// Needed after a change of the time zone. The figures of users and refused texts stay as they are, because their
@@ -54,12 +65,31 @@ pub fn run(common: &Common, args: FiguresArgs) -> Result<()> {
             let rows = figures::list(&app.core, &query)?;
             common.output(&FigureList::new(&query, rows.clone()), || listing(&rows))
         }
+        Action::Castings { csv } => {
+            let counts = snapshot::counts(&app.core)?;
+            if csv {
+                return print(&comma_separated(&counts));
+            }
+            common.output(&CastingCounts::from(counts.clone()), || {
+                let rows =
+                    counts.iter().map(|found| row![found.month, found.property.name(), found.value, found.count]);
+                table(["month", "property", "value", "count"], rows)
+            })
+        }
         Action::Rebuild => {
             figures::rebuild(&app.core)?;
             record_audit(&app, "figures rebuild", None, cli_authority(None))?;
             common.output(&serde_json::json!({ "rebuilt": true }), || "counted the ledger again".to_owned())
         }
     }
+}
+
+fn comma_separated(counts: &[SnapshotCount]) -> String {
+    let line = |found: &SnapshotCount| {
+        format!("{},{},\"{}\",{}", found.month, found.property.name(), found.value, found.count)
+    };
+    let lines = counts.iter().map(line);
+    std::iter::once("month,property,value,count".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 fn day(option: &str, text: Option<&str>) -> Result<Option<Date>> {

@@ -6,7 +6,7 @@ pub use super::{
         code_messages::{CodeMessageList, CodeMessageRow},
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
-        figures::FigureList,
+        figures::{CastingCounts, FigureList},
         health::{AlertTested, InstallationHealth},
         interpretation_ratings::{RatingNoteRow, RatingRate},
         logs::LogEventList,

@@ -43,6 +43,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("POST /admin/products/{id}/offer", "products offer", "products::set_for_sale"),
     ("POST /admin/products/{id}/withdraw", "products withdraw", "products::set_for_sale"),
     ("GET /admin/figures", "figures show", "figures::list"),
+    ("GET /admin/figures/castings", "figures castings", "snapshot::counts"),
     ("GET /admin/logs", "logs server", "server_log::search"),
     ("GET /admin/health", "health", "HealthReport::collect"),
     ("POST /admin/health/alert-test", "alerts test", "send_test"),

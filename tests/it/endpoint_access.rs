@@ -163,6 +163,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("DELETE /admin/data-cleanup/payment-records", Admin),
     ("DELETE /admin/data-cleanup/feedback", Admin),
     ("GET /admin/figures", Admin),
+    ("GET /admin/figures/castings", Admin),
     ("GET /admin/health", Admin),
     ("GET /admin/logs", Admin),
     ("GET /admin/webhooks", Admin),

@@ -6,11 +6,14 @@ use utoipa::ToSchema;
 
 use crate::{
     config::LimitsConfig,
-    domain::operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
+    domain::{
+        divination::sessions::snapshot::{self, LEAST_COUNT, SnapshotCount, SnapshotProperty},
+        operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        params::{Parameter, Rules, parameters, text},
+        params::{Nothing, Parameter, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
@@ -83,6 +86,48 @@ pub async fn list(context: RequestContext, params: FigureParams) -> Result<Json<
         Ok(FigureList::new(&query, rows))
     });
     Ok(Json(found.await?))
+}
+
+/// The number of deleted castings of a month with the same value of a property.
+#[derive(Serialize, ToSchema)]
+pub struct ShownCastingCount {
+    #[schema(example = "2026-01")]
+    month: String,
+    #[schema(value_type = SnapshotProperty)]
+    property: &'static str,
+    /// The type, the method, the number of the hexagram, or the positions of the changing lines from the bottom, such as
+    /// `1,4`. Empty for the month itself, for no type and for no changing line.
+    #[schema(example = "three_coins")]
+    value: String,
+    #[schema(minimum = 10, example = 12)]
+    count: i64,
+}
+
+/// Counts of deleted castings.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CastingCounts {
+    /// Smaller counts are left out.
+    #[schema(example = 10)]
+    least_count: i64,
+    /// By month, property and value.
+    items: Vec<ShownCastingCount>,
+}
+
+impl From<Vec<SnapshotCount>> for CastingCounts {
+    fn from(counts: Vec<SnapshotCount>) -> Self {
+        let shown = |found: SnapshotCount| ShownCastingCount {
+            month: found.month,
+            property: found.property.name(),
+            value: found.value,
+            count: found.count,
+        };
+        Self { least_count: LEAST_COUNT, items: counts.into_iter().map(shown).collect() }
+    }
+}
+
+pub async fn count_castings(context: RequestContext, _: Nothing) -> Result<Json<CastingCounts>> {
+    Ok(Json(context.report(move |app| snapshot::counts(&app.core)).await?.into()))
 }
 
 /// Names of figures with commas between them.

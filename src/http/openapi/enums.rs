@@ -14,7 +14,7 @@ use crate::{
         divination::{
             chart::{DayStart, SelectedPart, SelectionRule},
             model_calls::CallStatus,
-            sessions::Method,
+            sessions::{Method, snapshot::SnapshotProperty},
         },
         identity::{
             directory::UserState, identities::IdentityProvider, preferences::NotificationKind,
@@ -86,6 +86,7 @@ enumerations! {
     WebhookState = "WebhookState", "delivered", "The state of an event.";
     PushService = "PushService", "apns", "A push service.";
     IdentityProvider = "IdentityProvider", "apple", "A service at which users have an identity.";
+    SnapshotProperty = "SnapshotProperty", "method", "The property by which deleted castings are counted.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
     Locale = "Locale", "zh", "A language.";

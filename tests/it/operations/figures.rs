@@ -283,3 +283,43 @@ fn money_is_counted_by_channel_and_currency_and_never_added() {
     let list = format!("/admin/console/purchases?user={}", shop.user.user_id);
     assert_eq!(asked.header("location"), Some(list.as_str()));
 }
+
+#[test]
+fn deleted_castings_are_counted_never_below_ten() {
+    let server = Setup::default().with("POINTS_CAST", 0).start();
+    let user = server.sign_in_by_email("ada@example.com");
+    let key = server.api_key("tests");
+    let cast = |lines: [u8; 6], question_type: &str| {
+        let cast = json!({ "question": "x", "questionType": question_type, "method": "manual", "lines": lines });
+        server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let delete = |id: &str| server.delete(&format!("/api/v1/sessions/{id}")).by(&user).send().expect(204);
+    let counts = || server.get("/admin/figures/castings").token(&key).send().expect(200).json();
+    let many: Vec<_> = (0..11).map(|_| cast([9, 8, 8, 6, 7, 8], "career")).collect();
+    let few: Vec<_> = (0..9).map(|_| cast([7, 7, 7, 7, 7, 7], "love")).collect();
+    for id in &many[..9] {
+        delete(id);
+    }
+    assert_eq!(counts(), json!({ "leastCount": 10, "items": [] }));
+    for id in many[9..].iter().chain(&few) {
+        delete(id);
+    }
+    let month: String = server.value("select min(substr(day, 1, 7)) from session_snapshots");
+    let hexagram: i64 = server.value("select primary_hexagram from session_snapshots where question_type = 'career'");
+    let item = |property: &str, value: &str, count: i64| json!({ "month": month, "property": property, "value": value, "count": count });
+    let expected = [
+        item("month", "", 20),
+        item("question_type", "career", 11),
+        item("method", "manual", 20),
+        item("primary_hexagram", &format!("{hexagram:02}"), 11),
+        item("changing_lines", "1,4", 11),
+    ];
+    assert_eq!(counts()["items"], json!(expected));
+    assert_eq!(server.command(&["figures", "castings", "--json"]).expect(0).json(), counts());
+    let file = server.command(&["figures", "castings", "--csv"]).expect(0).text();
+    let line = format!("{month},changing_lines,\"1,4\",11");
+    assert!(file.starts_with("month,property,value,count\n") && file.contains(&line), "{file}");
+}

@@ -24,6 +24,7 @@ const MATRIX: &[(&[&str], &[&str])] = &[
         &[
             "GET /divination/stats/daterange/count",
             "GET /admin/figures",
+            "GET /admin/figures/castings",
             "GET /admin/health",
             "GET /admin/payments/report",
             "GET /admin/products",

@@ -3,16 +3,84 @@
 //! Keys are random and rows are stored in their order, so that neither reveals when or for whom a snapshot was taken. A
 //! snapshot has a day but no time, and the interpretation time in tenths of a second, because an exact duration could be
 //! matched in other tables. Question types are the client's own text, so unusual ones are stored as `other`.
+//!
+//! Only counts are read, of at least [`LEAST_COUNT`] snapshots. Each count is of one month, so that no two of them differ
+//! by a few snapshots.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::record::Session;
 use crate::{
+    core::Core,
     domain::divination::hexagram::Hexagram,
     error::Result,
     store::Write,
-    types::{TimeZone, random_bytes},
+    types::{TimeZone, named_enum, random_bytes},
 };
+
+/// The smallest count that is shown.
+pub const LEAST_COUNT: i64 = 10;
+
+named_enum! {
+    /// The property by which snapshots are counted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SnapshotProperty {
+        Month = "month",
+        QuestionType = "question_type",
+        Method = "method",
+        PrimaryHexagram = "primary_hexagram",
+        ChangingLines = "changing_lines",
+    }
+}
+
+/// The number of snapshots of a month with the same value of a property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotCount {
+    /// Such as `2026-01`.
+    pub month: String,
+    pub property: SnapshotProperty,
+    /// The type, the method, the hexagram's number, or the positions of the changing lines from the bottom, such as `1,4`.
+    /// Empty for the month itself, for no type and for no changing line.
+    pub value: String,
+    pub count: i64,
+}
+
+/// Counts the snapshots by each property, month by month, and leaves out small counts. Reads all snapshots.
+///
+/// # Errors
+/// Storage errors.
+pub fn counts(core: &Core) -> Result<Vec<SnapshotCount>> {
+    let mut counts: BTreeMap<(String, SnapshotProperty, String), i64> = BTreeMap::new();
+    core.store.read(|tx| {
+        tx.each(
+            "select substr(day, 1, 7) as month, coalesce(question_type, ''), method, primary_hexagram, lines, count(*) \
+             from session_snapshots group by 1, 2, 3, 4, 5",
+            (),
+            |row| {
+                let (month, count): (String, i64) = (row.get(0)?, row.get(5)?);
+                let hexagram: i64 = row.get(3)?;
+                for (property, value) in [
+                    (SnapshotProperty::Month, String::new()),
+                    (SnapshotProperty::QuestionType, row.get(1)?),
+                    (SnapshotProperty::Method, row.get(2)?),
+                    (SnapshotProperty::PrimaryHexagram, format!("{hexagram:02}")),
+                    (SnapshotProperty::ChangingLines, changing_lines(&row.get::<String>(4)?)),
+                ] {
+                    *counts.entry((month.clone(), property, value)).or_default() += count;
+                }
+                Ok(())
+            },
+        )
+    })?;
+    let shown = counts.into_iter().filter(|(_, count)| *count >= LEAST_COUNT);
+    Ok(shown.map(|((month, property, value), count)| SnapshotCount { month, property, value, count }).collect())
+}
+
+/// Returns the positions of old lines, which change, from the bottom.
+fn changing_lines(lines: &str) -> String {
+    let changing = lines.chars().zip(1..).filter(|(line, _)| matches!(line, '6' | '9'));
+    changing.map(|(_, position): (char, u8)| position.to_string()).collect::<Vec<_>>().join(",")
+}
 
 /// Question types that are too common to identify anybody.
 const COMMON_TYPES: [&str; 36] = [
