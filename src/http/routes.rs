@@ -1101,8 +1101,7 @@ fn operations() -> Vec<Endpoint> {
             .summary("Returns figures by day, week or month, such as new users, revenue and model cost."),
         get("/admin/figures/castings", Admin(ViewFigures), admin::figures::count_castings)
             .named("adminCountCastings")
-            .notes("Of the anonymous snapshots that deleted castings leave. Counts below ten are left out.")
-            .summary("Counts deleted castings by month, and in it by type, method, primary hexagram and changing lines."),
+            .summary("Counts deleted castings by month, type, method, primary hexagram and changing lines, never below ten."),
         get("/admin/logs", Admin(Administer), admin::logs::list)
             .named("adminListLogEvents")
             .summary("Lists the newest events of the server's log, newest first."),

@@ -176,7 +176,7 @@ fn reports_the_errors_of_every_batch_item_with_its_position() {
         { "content": "", "contentType": "zz", "userId": "q" },
         { "content": "fine" },
         { "content": "x".repeat(3000) },
-        "bare",
+        7,
         { "content": 7, "userId": null },
     ]);
     let fields = [
