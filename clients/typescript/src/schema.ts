@@ -192,7 +192,7 @@ export interface paths {
         put?: never;
         /**
          * Signs out the device that a token belongs to.
-         * @description The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         * @description The token is the credential. Send it as a parameter or in a header; of several the valid one counts.
          */
         post: operations["signOut"];
         delete?: never;
@@ -214,7 +214,7 @@ export interface paths {
          * Replaces a token. For a short time the old token returns the same new token.
          * @description Call it when a token has few days left. The old token works for some more seconds (by default 30), in which this returns the same successor; a later use ends the whole sign-in. After some months (by default 180 days) a new code is needed.
          *
-         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         *     The token is the credential. Send it as a parameter or in a header; of several the valid one counts.
          */
         post: operations["refreshToken"];
         delete?: never;
@@ -1010,7 +1010,7 @@ export interface paths {
          * @deprecated
          * @description Deprecated: use `signOut` (`POST /api/v1/auth/logout`) instead.
          *
-         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         *     The token is the credential. Send it as a parameter or in a header; of several the valid one counts.
          */
         post: operations["signOutV0"];
         delete?: never;
@@ -1033,7 +1033,7 @@ export interface paths {
          * @deprecated
          * @description Deprecated: use `refreshToken` (`POST /api/v1/auth/refresh`) instead.
          *
-         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         *     The token is the credential. Send it as a parameter or in a header; of several the valid one counts.
          */
         post: operations["refreshTokenV0"];
         delete?: never;
@@ -1077,7 +1077,7 @@ export interface paths {
          * Returns the state of a token. Extends a token that expires soon.
          * @description For the start of the app. A token with few days left (by default seven) is extended (`refreshed: true`, the same token). An invalid token is `valid: false` and no error.
          *
-         *     The token is the credential. Send it in the body or in a header; of several the valid one counts.
+         *     The token is the credential. Send it as a parameter or in a header; of several the valid one counts.
          */
         post: operations["validateToken"];
         delete?: never;
@@ -1227,7 +1227,7 @@ export interface paths {
         put?: never;
         /**
          * Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.
-         * @description A step of a cancellation. A code with the purpose `cancellation` serves all requests of one cancellation.
+         * @description A step of a cancellation. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.
          *
          *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
@@ -1333,8 +1333,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Hides all of the caller's history records. Requires a recent sign-in or a `code`. They are deleted some weeks later.
-         * @description A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again. Requires a recent sign-in or a `code` with the purpose `cancellation`.
+         * Hides all of the caller's history records. They are deleted some weeks later.
+         * @description A step of a cancellation. The records are deleted later, by default after 30 days; until then `restoreHistory` shows them again.
          *
          *     Requires the token of the user.
          */
@@ -1765,7 +1765,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the newest broadcasts; for a user, the newest notifications of the inbox.
+         * Lists the newest 1000 broadcasts; for a user, the newest notifications of the inbox.
          * @deprecated
          * @description Deprecated: use `listNotifications` (`GET /api/v1/notifications`) instead.
          *
@@ -2184,9 +2184,14 @@ export interface components {
              */
             obfuscatedAccountId: string;
         };
-        /** @description Notifications, newest first, at most one page. */
+        /** @description Notifications, newest first, and how many there are. */
         AllNotifications: {
             items: components["schemas"]["Notification"][];
+            /**
+             * Format: int64
+             * @example 1
+             */
+            total: number;
         };
         /** @description A published version of the app. */
         AppRelease: {
@@ -3407,7 +3412,7 @@ export interface components {
          */
         EntryKind: "topup" | "consume" | "reset" | "adjust" | "signup_bonus" | "cast" | "invite_bonus" | "invitee_bonus" | "parked" | "restored" | "refund" | "interpretation" | "interpretation_refund" | "purchase_bonus" | "purchase_bonus_refund" | "exchange" | "refund_reversal" | "test_purchase" | "import";
         /** @description Stored feedback. */
-        FeedbackReceived: {
+        FeedbackReceived: components["schemas"]["FeedbackSender"] & {
             /** @example 请加上小六壬。 */
             content: string;
             /**
@@ -3417,6 +3422,17 @@ export interface components {
             createdAt: string;
             /** @example 7 */
             id: string;
+        };
+        /** @description The sender of feedback, unverified without a token. Apps of the first generation know the names with `_`. */
+        FeedbackSender: {
+            /** @example 13800138000 */
+            phone_number: string | null;
+            /** @example 13800138000 */
+            phoneNumber: string | null;
+            /** @example 10001 */
+            user_id: string | null;
+            /** @example 10001 */
+            userId: string | null;
         };
         /** @description A word or label found in a text. */
         FoundWord: {
@@ -4146,6 +4162,12 @@ export interface components {
             closedAt: string | null;
             /**
              * Format: int32
+             * @description The same as `count`.
+             * @example 600
+             */
+            coinCount: number;
+            /**
+             * Format: int32
              * @description Coins or points that it brings, without bonus.
              * @example 600
              */
@@ -4201,6 +4223,13 @@ export interface components {
              * @example 600 points
              */
             subject: string;
+            /**
+             * @description The provider's number of the payment; null until it is paid.
+             * @example 2026010222001400000000000001
+             */
+            tradeNo: string | null;
+            /** @example 10001 */
+            userId: string;
         };
         /** @description One page of the list, newest first. */
         OrderCursorPage: {
@@ -4276,6 +4305,13 @@ export interface components {
                 [key: string]: string;
             };
             status: components["schemas"]["OrderState"];
+            /**
+             * @description The provider's number of the payment; null until it is paid.
+             * @example null
+             */
+            tradeNo: string | null;
+            /** @example 10001 */
+            userId: string;
         };
         /** @description The status of an order, and the user's balance. */
         PaymentStatus: {
@@ -4284,6 +4320,11 @@ export interface components {
              * @example 60
              */
             balance: number;
+            /**
+             * Format: int32
+             * @example 60
+             */
+            coinCount: number;
             /** @example 202601020123456789012345 */
             orderNo: string;
             /**
@@ -4292,6 +4333,13 @@ export interface components {
              * @enum {string}
              */
             status: "created" | "paid" | "credited" | "closed" | "refunded" | "review" | "pending";
+            /**
+             * @description The provider's number of the payment; null until it is paid.
+             * @example 2026010222001400000000000001
+             */
+            tradeNo: string | null;
+            /** @example 10001 */
+            userId: string;
         };
         /** @description The caller's point balance. */
         PointBalance: {
@@ -5240,32 +5288,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `unauthenticated`, `invalid_code` */
-        "401-invalid_code-unauthenticated-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `unauthenticated`, `invalid_code` */
-        "401-invalid_code-unauthenticated-Idempotency-Replayed-Link-Sunset": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                Link: components["headers"]["Link"];
-                Sunset: components["headers"]["Sunset"];
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `invalid_credentials`, `totp_required` */
         "401-invalid_credentials-totp_required-RateLimit-RateLimit-Policy": {
             headers: {
@@ -5507,16 +5529,6 @@ export interface components {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `user_suspended`, `address_not_allowed`, `not_yours`, `forbidden`, `step_up_required` */
-        "403-address_not_allowed-forbidden-not_yours-step_up_required-user_suspended": {
-            headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -8639,6 +8651,7 @@ export interface operations {
                      *           "bonus": 0,
                      *           "channel": "alipay",
                      *           "closedAt": "2026-01-03T04:04:05.678Z",
+                     *           "coinCount": 600,
                      *           "count": 600,
                      *           "createdAt": "2026-01-02T03:04:05.678Z",
                      *           "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -8652,7 +8665,9 @@ export interface operations {
                      *           "refundedAt": "2026-01-04T03:04:05.678Z",
                      *           "returned": 0,
                      *           "status": "credited",
-                     *           "subject": "600 points"
+                     *           "subject": "600 points",
+                     *           "tradeNo": "2026010222001400000000000001",
+                     *           "userId": "10001"
                      *         }
                      *       ],
                      *       "nextCursor": "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH"
@@ -8717,6 +8732,7 @@ export interface operations {
                      *       "bonus": 0,
                      *       "channel": "alipay",
                      *       "closedAt": "2026-01-03T04:04:05.678Z",
+                     *       "coinCount": 600,
                      *       "count": 600,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
                      *       "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -8734,7 +8750,9 @@ export interface operations {
                      *       "refundedAt": "2026-01-04T03:04:05.678Z",
                      *       "returned": 0,
                      *       "status": "credited",
-                     *       "subject": "600 points"
+                     *       "subject": "600 points",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["NewOrder"];
@@ -8767,6 +8785,7 @@ export interface operations {
                      *       "bonus": 0,
                      *       "channel": "alipay",
                      *       "closedAt": "2026-01-03T04:04:05.678Z",
+                     *       "coinCount": 600,
                      *       "count": 600,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
                      *       "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -8780,7 +8799,9 @@ export interface operations {
                      *       "refundedAt": "2026-01-04T03:04:05.678Z",
                      *       "returned": 0,
                      *       "status": "credited",
-                     *       "subject": "600 points"
+                     *       "subject": "600 points",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["Order"];
@@ -8813,6 +8834,7 @@ export interface operations {
                      *       "bonus": 0,
                      *       "channel": "alipay",
                      *       "closedAt": "2026-01-03T04:04:05.678Z",
+                     *       "coinCount": 600,
                      *       "count": 600,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
                      *       "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -8826,7 +8848,9 @@ export interface operations {
                      *       "refundedAt": "2026-01-04T03:04:05.678Z",
                      *       "returned": 0,
                      *       "status": "credited",
-                     *       "subject": "600 points"
+                     *       "subject": "600 points",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["Order"];
@@ -8845,6 +8869,7 @@ export interface operations {
                      *       "bonus": 0,
                      *       "channel": "alipay",
                      *       "closedAt": "2026-01-03T04:04:05.678Z",
+                     *       "coinCount": 600,
                      *       "count": 600,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
                      *       "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -8858,7 +8883,9 @@ export interface operations {
                      *       "refundedAt": "2026-01-04T03:04:05.678Z",
                      *       "returned": 0,
                      *       "status": "credited",
-                     *       "subject": "600 points"
+                     *       "subject": "600 points",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["Order"];
@@ -12635,7 +12662,7 @@ export interface operations {
                  */
                 "application/json": {
                     /**
-                     * @description For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.
+                     * @description For users: a code sent to the own address, with or without a purpose, in place of a recent sign-in.
                      * @example 246810
                      */
                     code?: string;
@@ -12704,7 +12731,7 @@ export interface operations {
                  */
                 "application/json": {
                     /**
-                     * @description For users: a code sent with the purpose `cancellation`, in place of a recent sign-in.
+                     * @description For users: a code sent to the own address, with or without a purpose, in place of a recent sign-in.
                      * @example 246810
                      */
                     code?: string;
@@ -12886,17 +12913,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "code": "246810",
                  *       "phoneNumber": "13800138000",
                  *       "userId": "10001"
                  *     }
                  */
                 "application/json": {
-                    /**
-                     * @description A code sent with the purpose `cancellation`, in place of a recent sign-in.
-                     * @example 246810
-                     */
-                    code?: string;
                     /**
                      * @description The caller's own number.
                      * @example 13800138000
@@ -14223,7 +14244,11 @@ export interface operations {
                      * @example {
                      *       "content": "请加上小六壬。",
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
-                     *       "id": "7"
+                     *       "id": "7",
+                     *       "phoneNumber": "13800138000",
+                     *       "phone_number": "13800138000",
+                     *       "userId": "10001",
+                     *       "user_id": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["FeedbackReceived"];
@@ -14277,6 +14302,11 @@ export interface operations {
                  */
                 "application/json": {
                     /**
+                     * @description From -2 to 2.
+                     * @example 0.7
+                     */
+                    frequency_penalty?: number;
+                    /**
                      * @description Maximum tokens of the response. The server has its own limit.
                      * @example 500
                      */
@@ -14293,6 +14323,11 @@ export interface operations {
                      */
                     phoneNumber?: string;
                     /**
+                     * @description From -2 to 2.
+                     * @example 0.7
+                     */
+                    presence_penalty?: number;
+                    /**
                      * @description True for an event stream. Default: as `Accept` asks.
                      * @example true
                      */
@@ -14302,6 +14337,11 @@ export interface operations {
                      * @example 0.7
                      */
                     temperature?: number;
+                    /**
+                     * @description From 0 to 1. Like both penalties, for models that take it.
+                     * @example 0.7
+                     */
+                    top_p?: number;
                     /**
                      * @description The caller's own id.
                      * @example 10001
@@ -14348,7 +14388,12 @@ export interface operations {
     };
     listNotificationsV0: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Number of the page. Without `page` and `size`, the newest 1000 notifications. Pages end there too. */
+                page?: number;
+                /** @description Notifications on a page. */
+                size?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -14380,7 +14425,8 @@ export interface operations {
                      *           "readAt": "2026-01-02T09:04:05.678Z",
                      *           "title": "六十四卦全新解读"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "total": 1
                      *     }
                      */
                     "application/json": components["schemas"]["AllNotifications"];
@@ -14524,7 +14570,9 @@ export interface operations {
                      *       "payment": {
                      *         "url": "https://checkout.stripe.com/c/pay/cs_1"
                      *       },
-                     *       "status": "credited"
+                     *       "status": "credited",
+                     *       "tradeNo": null,
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["PaymentOrder"];
@@ -14602,7 +14650,9 @@ export interface operations {
                      *       "payment": {
                      *         "url": "https://checkout.stripe.com/c/pay/cs_1"
                      *       },
-                     *       "status": "credited"
+                     *       "status": "credited",
+                     *       "tradeNo": null,
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["PaymentOrder"];
@@ -14641,6 +14691,7 @@ export interface operations {
                      *           "bonus": 0,
                      *           "channel": "alipay",
                      *           "closedAt": "2026-01-03T04:04:05.678Z",
+                     *           "coinCount": 600,
                      *           "count": 600,
                      *           "createdAt": "2026-01-02T03:04:05.678Z",
                      *           "creditedAt": "2026-01-02T03:05:06.678Z",
@@ -14654,7 +14705,9 @@ export interface operations {
                      *           "refundedAt": "2026-01-04T03:04:05.678Z",
                      *           "returned": 0,
                      *           "status": "credited",
-                     *           "subject": "600 points"
+                     *           "subject": "600 points",
+                     *           "tradeNo": "2026010222001400000000000001",
+                     *           "userId": "10001"
                      *         }
                      *       ],
                      *       "page": 1,
@@ -14969,7 +15022,7 @@ export interface operations {
                      */
                     status?: string;
                     /**
-                     * @description The provider's trade number. Must equal that of the order.
+                     * @description The provider's trade number. Before the credit it must equal that of the order.
                      * @example 202601020123456789012345
                      */
                     tradeNo?: string;
@@ -14991,8 +15044,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "balance": 60,
+                     *       "coinCount": 60,
                      *       "orderNo": "202601020123456789012345",
-                     *       "status": "credited"
+                     *       "status": "credited",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["PaymentStatus"];
@@ -15007,8 +15063,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "balance": 60,
+                     *       "coinCount": 60,
                      *       "orderNo": "202601020123456789012345",
-                     *       "status": "credited"
+                     *       "status": "credited",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
                      *     }
                      */
                     "application/json": components["schemas"]["PaymentStatus"];
