@@ -843,7 +843,7 @@ create table payment_orders (
     bonus_credited bigint not null default 0 check (bonus_credited >= 0),
     bonus_returned bigint not null default 0 check (bonus_returned >= 0),
     bonus_written_off bigint not null default 0 check (bonus_written_off >= 0),
-    returns bigint not null default 0,  -- number of postings that took coins back
+    returns bigint not null default 0,  -- number of postings that took coins back or gave them back
     checks bigint not null default 0,  -- scheduled queries to the provider so far
     next_check_at bigint,  -- next scheduled query; null once nothing is open
     asked_at bigint,  -- last query that the user requested
@@ -917,6 +917,16 @@ create table payment_refunds (
 create index payment_refunds_by_order on payment_refunds (order_no, created_at);
 create index payment_refunds_by_time on payment_refunds (created_at);
 create index payment_refunds_open on payment_refunds (asked_at) where finished_at is null;
+
+-- Owner: payments. Disputes of payments, by the provider's numbers. Their reports may precede that of the payment.
+create table payment_disputes (
+    channel text collate "C" not null,
+    trade_no text collate "C" not null,
+    dispute_no text collate "C" not null,
+    state text collate "C" not null check (state in ('open', 'won', 'lost')),
+    reported_at bigint not null,
+    primary key (channel, trade_no, dispute_no)
+);
 
 -- Owner: payments. Checked bills: the last comparison of a provider's bill of a day with our records.
 create table payment_bills (

@@ -882,7 +882,7 @@ create table payment_orders (
     bonus_credited integer not null default 0 check (bonus_credited >= 0),
     bonus_returned integer not null default 0 check (bonus_returned >= 0),
     bonus_written_off integer not null default 0 check (bonus_written_off >= 0),
-    returns integer not null default 0,    -- number of postings that took coins back
+    returns integer not null default 0,    -- number of postings that took coins back or gave them back
     checks integer not null default 0,     -- scheduled queries to the provider so far
     next_check_at integer,                 -- next scheduled query; null once nothing is open
     asked_at integer,                      -- last query that the user requested
@@ -956,6 +956,16 @@ create table payment_refunds (
 create index payment_refunds_by_order on payment_refunds (order_no, created_at);
 create index payment_refunds_by_time on payment_refunds (created_at);
 create index payment_refunds_open on payment_refunds (asked_at) where finished_at is null;
+
+-- Owner: payments. Disputes of payments, by the provider's numbers. Their reports may precede that of the payment.
+create table payment_disputes (
+    channel text not null,
+    trade_no text not null,
+    dispute_no text not null,
+    state text not null check (state in ('open', 'won', 'lost')),
+    reported_at integer not null,
+    primary key (channel, trade_no, dispute_no)
+) strict, without rowid;
 
 -- Owner: payments. Checked bills: the last comparison of a provider's bill of a day with our records.
 create table payment_bills (

@@ -87,6 +87,11 @@ pub trait PaymentGateway: Send + Sync {
     /// Queries if a refund took effect.
     fn query_refund(&self, order: OrderKey<'_>, refund_no: &str) -> Result<RefundQueryOutcome, Failure>;
 
+    /// Queries the refunds of a paid order that failed, also after the provider had reported their success.
+    fn failed_refunds(&self, _: OrderKey<'_>) -> Result<Vec<FailedRefund>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// Returns true if the provider makes a bill of each day, which is ready in the next morning.
     fn has_bills(&self) -> bool {
         false
@@ -161,10 +166,22 @@ pub enum GatewayEvent {
     Trade(Trade),
     /// The end of one refund. Its amount is that of this refund alone.
     Refund(RefundReport),
+    /// A refund of this trade ended without moving money, perhaps after its success was reported.
+    RefundFailed(FailedRefund),
     /// The buyer's bank asks the money of this trade back, or has decided about it.
-    Dispute { trade_no: String, state: DisputeState },
+    Dispute { trade_no: String, dispute_no: String, state: DisputeState },
     /// It has no effect here.
     Other(String),
+}
+
+/// A refund that moved no money in the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedRefund {
+    pub trade_no: String,
+    /// Not one of ours if the refund was made at the provider's console.
+    pub refund_no: String,
+    pub amount: Fen,
+    pub currency: Currency,
 }
 
 /// A report about one refund.

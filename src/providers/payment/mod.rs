@@ -34,8 +34,8 @@ use crate::types::{Currency, Fen, named_enum};
 
 pub use callback::MAX_CALLBACK_BYTES;
 pub use gateway::{
-    CallbackMessage, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway, PaymentInstruction,
-    RefundReport,
+    CallbackMessage, FailedRefund, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway,
+    PaymentInstruction, RefundReport,
 };
 pub use rejection::{Rejection, RejectionReason};
 pub use setting_fault::SettingFault;
@@ -47,14 +47,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The names of all gateways.
 pub const CHANNELS: [&str; 4] = [alipay::PROVIDER, wechat::PROVIDER, stripe::PROVIDER, sandbox::PROVIDER];
 
-/// The state of a dispute about a payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DisputeState {
-    Open,
-    /// The money stays: the bank decided for the merchant, or the buyer gave up.
-    Won,
-    /// The provider has taken the money back.
-    Lost,
+named_enum! {
+    /// The state of a dispute about a payment.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum DisputeState {
+        Open = "open",
+        /// The money stays: the bank decided for the merchant, or the buyer gave up.
+        Won = "won",
+        /// The provider has taken the money back.
+        Lost = "lost",
+    }
 }
 
 /// An order to be paid.

@@ -80,7 +80,7 @@ named_enum! {
         SecondTrade = "second_trade",
         /// Closed without a refund after the payment was recorded.
         ClosedAfterPayment = "closed_after_payment",
-        /// Part of the money was refunded before the order was credited.
+        /// Part of the money was refunded before the order was credited. The report of the payment ends it.
         RefundBeforeCredit = "refund_before_credit",
         /// More was refunded than was paid.
         RefundExceedsAmount = "refund_exceeds_amount",

@@ -153,6 +153,16 @@ impl StripeRefund {
     fn refund_no(&self) -> Option<&str> {
         self.metadata.as_ref()?.refund_no.as_deref()
     }
+
+    /// Returns our number of the refund, or Stripe's if it was made in the dashboard.
+    pub fn number(&self) -> &str {
+        self.refund_no().unwrap_or(&self.id)
+    }
+
+    /// Returns true if no money reached the buyer, and none will. A refund may succeed and fail days later.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.status.as_str(), "failed" | "canceled")
+    }
 }
 
 impl StripeSession {
@@ -271,7 +281,8 @@ impl Stripe {
         Ok(refunds.iter().filter(|refund| refund.status == "succeeded").map(|refund| refund.amount).sum())
     }
 
-    fn refunds_of(&self, payment_intent: &str) -> Result<Vec<StripeRefund>, Failure> {
+    /// Returns the refunds of a payment, newest first.
+    pub fn refunds_of(&self, payment_intent: &str) -> Result<Vec<StripeRefund>, Failure> {
         let path = format!("/v1/refunds?payment_intent={}&limit=100", percent::encode(payment_intent));
         let answer = self.send("GET", &path, "", None)?;
         match answer.status {

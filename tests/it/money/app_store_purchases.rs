@@ -235,6 +235,38 @@ fn a_refund_before_the_credit_credits_nothing() {
 }
 
 #[test]
+fn refunds_and_their_reversals_may_come_in_any_order() {
+    let fixture = Fixture::new();
+    let begun = now() - 100_000;
+    // Each refund by its time, and reversals by theirs; the last of them decides.
+    let facts = [("REFUND", 1), ("REFUND_REVERSED", 2), ("REFUND", 3), ("REFUND_REVERSED", 4)];
+    let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 1, 0, 3], [2, 3, 0, 1], [1, 2, 3, 0]];
+    for count in [1, 2, 3, 4] {
+        for (number, order) in orders.into_iter().enumerate() {
+            for is_reported_first in [true, false] {
+                let (id, before) = (format!("{count}{number}{is_reported_first}"), fixture.coins());
+                let report = || fixture.report(&fixture.user, &fixture.transaction(&id, &[]));
+                if is_reported_first {
+                    report().expect(200);
+                }
+                for fact in order.into_iter().chain([order[0]]).filter(|fact| *fact < count) {
+                    let (kind, at) = (facts[fact].0, begun + facts[fact].1 * 1000);
+                    let changes = if kind == "REFUND" { revocation(100_000, at).to_vec() } else { Vec::new() };
+                    let transaction = fixture.transaction(&id, &changes);
+                    let body = store_notification(kind, &format!("{id}-{fact}"), Some(&transaction), at);
+                    notify(&fixture.server, body).send().expect(200);
+                }
+                report();
+                let is_credited = count % 2 == 0;
+                assert_eq!(fixture.coins() > before, is_credited, "{order:?} of {count}, {is_reported_first}");
+                assert_eq!(fixture.shown(&id)["purchase"]["state"] == "credited", is_credited);
+            }
+        }
+    }
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
 fn fifty_copies_of_each_notification_act_once() {
     let fixture = Fixture::new();
     let fifty = |kind: &str, uuid: &str, transaction: &Value| {

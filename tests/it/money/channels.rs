@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::support::{
+    Request,
     alipay::signed_notification,
     channels::{Shop, seconds},
     eventually, send_concurrently,
-    stripe::{STRIPE_SECRET, stripe_payment_of, stripe_signature},
-    wechat::{WeChatMode, published_wechat, signature_headers},
+    stripe::{STRIPE_SECRET, stripe_event, stripe_payment_of, stripe_signature},
+    wechat::{WeChatMode, published_wechat, signature_headers, transaction_id},
 };
 
 #[test]
@@ -171,18 +172,15 @@ fn closed_and_abnormal_refunds_of_wechat_do_not_count() {
 }
 
 #[test]
-fn a_refund_before_the_credit_goes_to_review_or_ends_the_order() {
+fn a_refund_before_the_credit_awaits_the_payment_or_ends_the_order() {
     let shop = Shop::new();
     let (part, whole) = (shop.order_no("wechat"), shop.order_no("stripe"));
     let paid = shop.pay_by_wechat(&part);
     shop.wechat.refund_externally(&part, 100);
     shop.wechat_request(&shop.wechat.refund_notification(&part)).send().expect(204);
-    assert_eq!(shop.state(&part), ("review".to_owned(), 100));
+    assert_eq!((shop.state(&part), shop.coins()), (("review".to_owned(), 100), 0));
     shop.wechat_request(&paid).send().expect(204);
-    assert_eq!((shop.state(&part).0.as_str(), shop.coins()), ("review", 0));
-    let credit = ["payments", "settle", &part, "credit", "--reason", "as paid", "--yes"];
-    shop.server.command_with(&shop.setup().variables(), &credit).expect(0);
-    assert_eq!(shop.coins(), 50);
+    assert_eq!((shop.state(&part), shop.coins()), (("credited".to_owned(), 100), 50));
 
     let webhook = shop.pay_by_stripe(&whole);
     let refund = stripe_refund(&whole, &stripe_payment_of(&shop.session(&whole)), 99);
@@ -195,15 +193,198 @@ fn a_refund_before_the_credit_goes_to_review_or_ends_the_order() {
 
 /// Returns the signed webhook about the refunds of a payment of 0.99 dollars.
 fn stripe_refund(order_no: &str, payment: &str, refunded: i64) -> (String, String) {
-    let body = json!({
-        "id": format!("evt_refund_{refunded}"), "object": "event", "livemode": true, "type": "charge.refunded",
-        "data": { "object": {
-            "id": "ch_1", "object": "charge", "amount": 99, "amount_refunded": refunded, "currency": "usd",
-            "payment_intent": payment, "metadata": { "order_no": order_no },
-        } },
+    let charge = json!({
+        "id": format!("ch_{refunded}"), "object": "charge", "amount": 99, "amount_refunded": refunded,
+        "currency": "usd", "payment_intent": payment, "metadata": { "order_no": order_no },
     });
-    let body = body.to_string();
-    (stripe_signature(STRIPE_SECRET, &body, seconds()), body)
+    stripe_event("charge.refunded", &charge, seconds())
+}
+
+/// Returns the signed webhook about a dispute of an order's payment.
+fn stripe_dispute(shop: &Shop, order_no: &str, kind: &str, status: &str) -> (String, String) {
+    let payment = stripe_payment_of(&shop.session(order_no));
+    let dispute = json!({ "id": "dp_1", "amount": 99, "currency": "usd", "status": status, "payment_intent": payment });
+    stripe_event(&format!("charge.dispute.{kind}"), &dispute, seconds())
+}
+
+/// An order of Stripe whose refund of all money failed after it had succeeded.
+fn failed_refund(shop: &Shop) -> String {
+    let order_no = shop.order_no("stripe");
+    shop.stripe_request(&shop.pay_by_stripe(&order_no)).send().expect(204);
+    shop.refund(&order_no, "0.99", &format!("R{order_no}")).expect(200);
+    assert_eq!((shop.state(&order_no), shop.coins()), (("refunded".to_owned(), 99), 0));
+    let payment = stripe_payment_of(&shop.session(&order_no));
+    for event in shop.stripe.fail_refunds(&payment, seconds()) {
+        shop.stripe_request(&event).send().expect(204);
+        assert_eq!((shop.state(&order_no), shop.coins()), (("review".to_owned(), 0), 0));
+    }
+    // A late report of the total does not count what failed.
+    shop.stripe_request(&stripe_refund(&order_no, &payment, 99)).send().expect(204);
+    assert_eq!(shop.state(&order_no), ("review".to_owned(), 0));
+    order_no
+}
+
+#[test]
+fn a_refund_that_fails_after_its_success_is_repeated_or_the_coins_given_back() {
+    let shop = Shop::new();
+    let again = failed_refund(&shop);
+    let listed = shop.server.command(&["payments", "list", "--state", "review"]).expect(0).json();
+    assert_eq!(
+        (&listed["items"][0]["orderNo"], &listed["items"][0]["reason"]),
+        (&json!(again), &json!("refund_failed"))
+    );
+    let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+    let report = shop.server.command_with(&shop.setup().variables(), &arguments).expect(5).json();
+    assert_eq!(codes(&report), [("coins_owed", again.as_str())]);
+    // Neither is written off, and the number is used up.
+    let settle = |order_no: &str, decision: &str, exit_code: i32| {
+        let arguments = ["payments", "settle", order_no, decision, "--reason", "as told", "--yes"];
+        shop.server.command(&arguments).expect(exit_code);
+    };
+    settle(&again, "write-off", 1);
+    shop.refund(&again, "0.99", &format!("R{again}")).expect(502);
+    shop.refund(&again, "0.99", "R2").expect(200);
+    assert_eq!((shop.state(&again), shop.coins()), (("refunded".to_owned(), 99), 0));
+
+    let kept = failed_refund(&shop);
+    settle(&kept, "credit", 0);
+    assert_eq!((shop.state(&kept), shop.coins()), (("credited".to_owned(), 0), 60));
+    assert_eq!(shop.report()["differences"], json!([]));
+    shop.server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_query_finds_a_refund_that_failed_without_a_webhook() {
+    let shop = Shop::new();
+    let order_no = shop.order_no("stripe");
+    shop.stripe_request(&shop.pay_by_stripe(&order_no)).send().expect(204);
+    shop.refund(&order_no, "0.33", "R1").expect(200);
+    shop.stripe.fail_refunds(&stripe_payment_of(&shop.session(&order_no)), seconds());
+    shop.ask(&order_no);
+    assert_eq!((shop.state(&order_no), shop.coins()), (("review".to_owned(), 0), 40));
+    // A smaller one leaves the buyer without some coins.
+    shop.refund(&order_no, "0.11", "R2").expect(200);
+    assert_eq!((shop.state(&order_no), shop.coins()), (("review".to_owned(), 11), 40));
+    shop.refund(&order_no, "0.22", "R3").expect(200);
+    assert_eq!((shop.state(&order_no), shop.coins()), (("credited".to_owned(), 33), 40));
+}
+
+#[test]
+fn the_end_of_an_order_depends_on_the_events_alone() {
+    let shop = Shop::new();
+    let mut random = 0x2545_F491_4F6C_DD1D_u64;
+    for stripe in [["needs_response", "won"], ["needs_response", "lost"]] {
+        each_order_of_events(&shop, "stripe", &mut random, |order_no| {
+            let webhook = |event: &(String, String)| shop.stripe_request(event);
+            let payment = stripe_payment_of(&shop.session(order_no));
+            vec![
+                webhook(&shop.pay_by_stripe(order_no)),
+                webhook(&stripe_refund(order_no, &payment, 33)),
+                webhook(&stripe_dispute(&shop, order_no, "created", stripe[0])),
+                webhook(&stripe_dispute(&shop, order_no, "closed", stripe[1])),
+                webhook(&stripe_refund(order_no, &payment, 99)),
+            ]
+        });
+    }
+    each_order_of_events(&shop, "wechat", &mut random, |order_no| {
+        let refund = |number: &str, amount: i64, state: &str| {
+            let content = json!({
+                "mchid": published_wechat()["mchid"], "out_trade_no": order_no, "transaction_id": transaction_id(order_no),
+                "out_refund_no": format!("{number}{order_no}"), "refund_id": format!("5{number}"), "refund_status": state,
+                "success_time": "2026-01-15T16:40:00+08:00",
+                "amount": { "total": 600, "refund": amount, "payer_total": 600, "payer_refund": amount },
+            });
+            let event = format!("REFUND.{state}");
+            shop.wechat_request(&shop.wechat.notification(&event, "refund", &content, "public_key_mode"))
+        };
+        let paid = shop.pay_by_wechat(order_no);
+        vec![
+            shop.wechat_request(&paid),
+            refund("A", 100, "SUCCESS"),
+            refund("B", 200, "ABNORMAL"),
+            refund("B", 200, "SUCCESS"),
+            refund("C", 300, "CLOSED"),
+        ]
+    });
+    each_order_of_events(&shop, "alipay", &mut random, |order_no| {
+        let trade = format!("20260102{order_no}");
+        let report = |status: &str, refunded: &str| {
+            let mut fields = vec![("trade_no", trade.as_str()), ("trade_status", status)];
+            if !refunded.is_empty() {
+                fields.extend([("refund_fee", refunded), ("gmt_refund", "2026-01-03 03:04:05")]);
+            }
+            let form = signed_notification(order_no, &fields);
+            let request = shop.server.post("/payment/notify/alipay");
+            request.bytes(Some("application/x-www-form-urlencoded"), form.into_bytes())
+        };
+        vec![
+            report("WAIT_BUYER_PAY", ""),
+            report("TRADE_SUCCESS", ""),
+            report("TRADE_SUCCESS", "1.00"),
+            report("TRADE_FINISHED", ""),
+            report("TRADE_CLOSED", "6.00"),
+        ]
+    });
+    shop.server.command(&["ledger", "verify"]).expect(0);
+}
+
+/// Delivers the events of an order in many orders, some twice and some never, and compares each end with that of the
+/// same events in their natural order.
+fn each_order_of_events(shop: &Shop, channel: &str, random: &mut u64, events_of: impl Fn(&str) -> Vec<Request>) {
+    let mut next = |below: usize| {
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        usize::try_from(*random % u64::try_from(below).unwrap()).unwrap()
+    };
+    let deliver = |delivered: &[usize]| {
+        shop.server.edit("update payment_orders set created_at = created_at - 1800000 where state = 'created'");
+        let (order_no, before) = (shop.order_no(channel), shop.coins());
+        let events = events_of(&order_no);
+        for event in delivered {
+            let response = events[*event].clone().send();
+            assert!(response.status < 300, "{channel} {delivered:?}: {}", response.text());
+        }
+        (shop.state(&order_no), shop.coins() - before)
+    };
+    for _ in 0..25 {
+        let mut delivered: Vec<usize> = (0..5).filter(|_| next(4) > 0).collect();
+        let expected = deliver(&delivered);
+        for index in (1..delivered.len()).rev() {
+            delivered.swap(index, next(index + 1));
+        }
+        if let Some(again) = delivered.first().copied() {
+            delivered.insert(next(delivered.len() + 1), again);
+        }
+        assert_eq!(deliver(&delivered), expected, "{channel} {delivered:?}");
+    }
+}
+
+#[test]
+fn a_price_converted_for_the_buyer_is_compared_in_our_currency() {
+    let shop = Shop::new();
+    let order_no = shop.order_no("stripe");
+    let (_, body) = shop.pay_by_stripe(&order_no);
+    let mut event: Value = serde_json::from_str(&body).unwrap();
+    let session = &mut event["data"]["object"];
+    session["currency_conversion"] = json!({ "amount_total": 99, "source_currency": "usd", "fx_rate": "0.91" });
+    session["currency"] = "eur".into();
+    session["amount_total"] = 90.into();
+    let converted = stripe_event("checkout.session.completed", session, seconds());
+    for _ in 0..2 {
+        shop.stripe_request(&converted).send().expect(204);
+        assert_eq!((shop.state(&order_no).0.as_str(), shop.coins()), ("credited", 60));
+    }
+    // The charge names the buyer's currency alone, so its refund is queried.
+    let payment = stripe_payment_of(&shop.session(&order_no));
+    shop.stripe.refund_externally(&payment, 33);
+    let charge = json!({
+        "id": "ch_1", "amount": 90, "amount_refunded": 30, "currency": "eur", "payment_intent": payment,
+        "metadata": { "order_no": order_no },
+    });
+    shop.stripe_request(&stripe_event("charge.refunded", &charge, seconds())).send().expect(204);
+    eventually("the refund", || shop.state(&order_no) == ("credited".to_owned(), 33));
+    assert_eq!(shop.coins(), 40);
 }
 
 #[test]
@@ -255,20 +436,26 @@ fn refunds_in_the_dashboard_of_stripe_add_to_our_own() {
 fn events_about_other_sales_of_the_stripe_account_are_acknowledged() {
     let shop = Shop::new();
     let charge = |id: &str| json!({ "id": id, "amount": 99, "amount_refunded": 99, "currency": "usd", "payment_intent": "pi_other" });
+    let by_source =
+        json!({ "id": "ch_2", "amount": 99, "amount_refunded": 99, "currency": "usd", "payment_intent": null });
     for (kind, object) in [
         ("checkout.session.completed", json!({ "id": "cs_live_other", "payment_status": "paid", "amount_total": 99 })),
         ("checkout.session.expired", json!({ "id": "cs_live_other", "payment_status": "unpaid" })),
         ("charge.refunded", charge("ch_other")),
         ("charge.dispute.created", charge("dp_other")),
         ("charge.dispute.closed", charge("dp_other")),
-        ("customer.created", json!({ "id": "cus_1" })),
+        ("charge.refunded", by_source.clone()),
+        ("charge.dispute.created", by_source),
+        (
+            "refund.failed",
+            json!({ "id": "re_1", "amount": 9, "currency": "usd", "status": "failed", "payment_intent": "pi_other" }),
+        ),
+        ("customer.created", json!({ "id": "cus_1", "amount": { "value": "9" }, "status": ["active"] })),
     ] {
-        let event = json!({
-            "id": format!("evt_{kind}"), "object": "event", "livemode": true, "type": kind, "data": { "object": object },
-        });
-        let body = event.to_string();
-        shop.stripe_request(&(stripe_signature(STRIPE_SECRET, &body, seconds()), body)).send().expect(204);
+        shop.stripe_request(&stripe_event(kind, &object, seconds())).send().expect(204);
     }
+    // Nothing of the other program's buyers is kept.
+    assert_eq!(shop.server.value::<i64>("select count(*) from payment_callbacks where length(form) > 0"), 0);
 }
 
 #[test]
@@ -306,17 +493,7 @@ fn an_unpaid_session_expires_and_closes_the_order() {
 fn a_dispute_goes_to_review_until_it_is_won() {
     let shop = Shop::new();
     let report = |order_no: &str, kind: &str, status: &str| {
-        let body = json!({
-            "id": format!("evt_{order_no}_{status}"), "object": "event", "livemode": true,
-            "type": format!("charge.dispute.{kind}"),
-            "data": { "object": {
-                "id": "dp_1", "amount": 99, "currency": "usd", "status": status,
-                "payment_intent": stripe_payment_of(&shop.session(order_no)),
-            } },
-        });
-        let body = body.to_string();
-        let webhook = (stripe_signature(STRIPE_SECRET, &body, seconds()), body);
-        shop.stripe_request(&webhook).send().expect(204);
+        shop.stripe_request(&stripe_dispute(&shop, order_no, kind, status)).send().expect(204);
         let reason = format!("select coalesce(reason, '') from payment_orders where order_no = '{order_no}'");
         (shop.state(order_no).0, shop.server.value::<String>(&reason))
     };
@@ -340,6 +517,9 @@ fn a_dispute_goes_to_review_until_it_is_won() {
     assert_eq!(report(&lost, "closed", "warning_closed").0, "refunded");
     // The events may arrive in another order.
     assert_eq!(report(&late, "closed", "lost"), state("review", "dispute_lost"));
+    let decided = paid();
+    assert_eq!(report(&decided, "closed", "won"), state("credited", ""));
+    assert_eq!(report(&decided, "created", "needs_response"), state("credited", ""));
 }
 
 #[test]

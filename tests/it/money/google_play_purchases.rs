@@ -248,6 +248,32 @@ fn voided_purchases_are_taken_back_in_parts_and_in_full() {
 }
 
 #[test]
+fn a_purchase_of_which_nothing_is_refundable_brings_nothing() {
+    let fixture = Fixture::new();
+    let left = |token: &str, order: &str, quantity: i64, left: i64| {
+        fixture.bought(token, order, &[("quantity", quantity.into()), ("refundableQuantity", left.into())]);
+    };
+    left("token-1", "GPA.1", 1, 0);
+    fixture.report(&fixture.user, "token-1").expect_problem(409, "purchase_revoked");
+    assert_eq!(fixture.coins(), 0);
+    // After the credit, unit by unit.
+    left("token-2", "GPA.2", 3, 3);
+    fixture.report(&fixture.user, "token-2").expect(200);
+    for (units, coins) in [(2, 132), (1, 66), (0, 0), (0, 0)] {
+        left("token-2", "GPA.2", 3, units);
+        fixture.server.edit("delete from store_messages");
+        fixture.push(&voided("token-2", "GPA.2", 2)).send().expect(200);
+        assert_eq!(fixture.coins(), coins);
+    }
+    left("token-3", "GPA.3", 1, 1);
+    fixture.report(&fixture.user, "token-3").expect(200);
+    left("token-3", "GPA.3", 1, 0);
+    fixture.server.post("/admin/purchases/GPA.3/query").token(&fixture.key).send().expect(200);
+    assert_eq!((fixture.coins(), &fixture.shown("GPA.3")["purchase"]["state"]), (0, &json!("revoked")));
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
 fn a_purchase_that_is_cancelled_after_its_credit_is_taken_back() {
     let fixture = Fixture::new();
     for (token, order) in [("token-1", "GPA.1"), ("token-2", "GPA.2"), ("token-3", "GPA.3")] {

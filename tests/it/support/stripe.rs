@@ -82,20 +82,37 @@ impl FakeStripe {
         book.refunds.insert(id, refund);
     }
 
+    /// Lets all refunds of a payment fail, as those to a cancelled card do days later. Returns their events.
+    pub fn fail_refunds(&self, payment: &str, now: i64) -> Vec<(String, String)> {
+        let mut book = self.book.lock().unwrap();
+        let of_it = book.refunds.values_mut().filter(|refund| refund["payment_intent"] == payment);
+        of_it
+            .flat_map(|refund| {
+                refund["status"] = "failed".into();
+                refund["failure_reason"] = "expired_or_canceled_card".into();
+                ["charge.refund.updated", "refund.updated", "refund.failed"].map(|kind| stripe_event(kind, refund, now))
+            })
+            .collect()
+    }
+
     pub fn refund_count(&self) -> usize {
         self.book.lock().unwrap().refunds.len()
     }
 
     /// Returns the signature and the body of a webhook about a session.
     pub fn webhook(&self, kind: &str, session_id: &str, now: i64) -> (String, String) {
-        let session = self.book.lock().unwrap().sessions[session_id].clone();
-        let event = json!({
-            "id": format!("evt_{kind}_{session_id}"), "object": "event", "api_version": "2025-12-15.clover", "created": now,
-            "livemode": true, "type": kind, "data": { "object": session },
-        });
-        let body = event.to_string();
-        (stripe_signature(STRIPE_SECRET, &body, now), body)
+        stripe_event(kind, &self.book.lock().unwrap().sessions[session_id], now)
     }
+}
+
+/// Returns the signature and the body of an event about an object.
+pub fn stripe_event(kind: &str, object: &Value, now: i64) -> (String, String) {
+    let event = json!({
+        "id": format!("evt_{kind}_{}", object["id"]), "object": "event", "api_version": "2025-12-15.clover",
+        "created": now, "livemode": true, "type": kind, "data": { "object": object },
+    });
+    let body = event.to_string();
+    (stripe_signature(STRIPE_SECRET, &body, now), body)
 }
 
 /// Returns the id of the payment of a session.

@@ -471,7 +471,7 @@ fn refund(order_no: &str, trade: &WeChatTrade, number: &str) -> Value {
     })
 }
 
-fn transaction_id(order_no: &str) -> String {
+pub fn transaction_id(order_no: &str) -> String {
     format!("42000{order_no}")
 }
 

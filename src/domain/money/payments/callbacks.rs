@@ -17,15 +17,13 @@ use crate::{
     domain::{
         identity::users,
         money::payments::{
-            order::Order,
-            orders, refunds,
+            disputes, orders, refunds,
             settle::{self, SettlementEffect, SettlementOutcome},
         },
     },
     error::{Code, Error, Result},
     providers::payment::{
-        CallbackMessage, DisputeState, GatewayEvent, GatewayReport, OrderState, PaymentGateway, Rejection,
-        RejectionReason, payer,
+        CallbackMessage, GatewayEvent, GatewayReport, PaymentGateway, Rejection, RejectionReason, payer,
     },
     store::{Pending, Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
@@ -41,11 +39,6 @@ macro_rules! select_callbacks {
         )
     };
 }
-
-/// The review reason of an order whose money the buyer's bank asks back.
-const DISPUTED: &str = "disputed";
-/// The review reason of an order whose money the provider took back for the buyer's bank.
-const DISPUTE_LOST: &str = "dispute_lost";
 
 /// A stored callback.
 #[derive(Clone, Debug)]
@@ -220,6 +213,10 @@ fn apply_and_store_in(
     let (outcome, order_no, trade_no) = apply_in(tx, channel, report.event)?;
     let reason = outcome.reason.map(ToOwned::to_owned);
     let names = [order_no.clone(), trade_no, Some(report.notify_id)];
+    // The account may sell other things, too: their buyers are none of ours.
+    let of_another =
+        ReceivedCallback { channel: String::new(), headers: BTreeMap::new(), body: Vec::new(), ..*message };
+    let message = if order_no.is_none() { &of_another } else { message };
     let id = insert_in(tx, channel, message, true, outcome.verdict, reason.as_deref(), &names)?;
     Ok(CallbackResult { id, verdict: outcome.verdict, reason, is_genuine: true, order_no })
 }
@@ -239,39 +236,30 @@ fn apply_in(
                 };
                 trade.order_no = order.order_no;
             }
-            let outcome = settle::apply_in(tx, &trade)?;
+            let outcome = match refunds::unreliable_total_in(tx, &trade)? {
+                Some(order) => orders::query_soon_in(tx, order).map(|()| SettlementEffect::Unchanged.into())?,
+                None => settle::apply_in(tx, &trade)?,
+            };
             Ok((outcome, Some(trade.order_no), Some(trade.trade_no)))
         }
         GatewayEvent::Refund(report) => {
             let outcome = refunds::apply_report_in(tx, channel, &report)?;
             Ok((outcome, Some(report.order_no), Some(report.trade_no)))
         }
-        GatewayEvent::Dispute { trade_no, state } => {
-            let Some(order) = orders::find_by_trade_in(tx, channel, &trade_no)? else {
-                return Ok((SettlementEffect::Unchanged.into(), None, Some(trade_no)));
+        GatewayEvent::RefundFailed(failed) => {
+            let order = orders::find_by_trade_in(tx, channel, &failed.trade_no)?;
+            let order_no = order.as_ref().map(|order| order.order_no.clone());
+            let outcome = match order {
+                Some(order) => refunds::fail_in(tx, order, &failed)?,
+                None => SettlementEffect::Unchanged.into(),
             };
-            let order_no = order.order_no.clone();
-            Ok((apply_dispute_in(tx, order, state)?, Some(order_no), Some(trade_no)))
+            Ok((outcome, order_no, Some(failed.trade_no)))
+        }
+        GatewayEvent::Dispute { trade_no, dispute_no, state } => {
+            let (order, outcome) = disputes::apply_in(tx, channel, &trade_no, &dispute_no, state)?;
+            Ok((outcome, order, Some(trade_no)))
         }
         GatewayEvent::Other(_) => Ok((SettlementEffect::Unchanged.into(), None, None)),
-    }
-}
-
-/// Moves a disputed order to review, and back when the dispute is won. An order in review for another reason stays
-/// there, and one whose money was refunded meanwhile needs no decision.
-fn apply_dispute_in(tx: &Write<'_>, order: Order, state: DisputeState) -> Result<SettlementOutcome> {
-    let is_disputed = order.state == OrderState::Review && order.reason.as_deref() == Some(DISPUTED);
-    match (state, order.state) {
-        (DisputeState::Won, _) if is_disputed => {
-            let state = settle::settled_state(&order);
-            settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
-            Ok(SettlementEffect::Unchanged.into())
-        }
-        (DisputeState::Won, _) | (DisputeState::Lost, OrderState::Refunded) => Ok(SettlementEffect::Unchanged.into()),
-        (DisputeState::Lost, _) if is_disputed => settle::review_in(tx, order, DISPUTE_LOST),
-        (_, OrderState::Review) => Ok(SettlementEffect::Review.into()),
-        (DisputeState::Open, _) => settle::review_in(tx, order, DISPUTED),
-        (DisputeState::Lost, _) => settle::review_in(tx, order, DISPUTE_LOST),
     }
 }
 

@@ -9,14 +9,14 @@ use crate::domain::money::payments::Payments;
 use crate::{
     domain::{
         money::{
-            ledger::Authority,
+            ledger::{self, Authority, EntryKind},
             payments::{
                 channels::PaymentChannels,
                 order::Order,
                 orders, refunds,
                 settle::{
-                    RefundSource, claw_back_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in,
-                    refund_in, review_in, set_state_in, settled_state,
+                    RefundSource, claw_back_in, is_about_another_trade, is_user_gone_in, post_credit_in, posting_of,
+                    record_in, refund_in, review_in, set_state_in, settled_state,
                 },
             },
         },
@@ -32,7 +32,7 @@ named_enum! {
     /// An operator's decision about an order in review.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Decision {
-        /// Credits the coins, less those for refunded money.
+        /// Credits the coins, less those for refunded money. Gives back coins that were taken for a refund that failed.
         Credit = "credit",
         /// Writes off the coins that could not be taken back. Rejected if a payment bought nothing.
         WriteOff = "write-off",
@@ -93,6 +93,12 @@ fn settle_in(
             let all = order.paid;
             refund_in(tx, order, all, true, RefundSource::Settlement(by))?;
         }
+        Decision::WriteOff if order.is_owed_to_user() => {
+            return Err(wrong_state((
+                "A refund failed, so the buyer has neither money nor coins: repeat the refund, or credit the order.",
+                "退款失败，买家既未收到退款也没有金币：请重新退款或入账。",
+            )));
+        }
         Decision::WriteOff if settled_state(&order) == OrderState::Closed && order.paid_at.is_some() => {
             return Err(wrong_state((
                 "The payment bought nothing: credit the order, refund it, or record that it was refunded elsewhere.",
@@ -130,6 +136,9 @@ fn claw_back_owed_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()>
 }
 
 fn credit_manually_in(tx: &Write<'_>, order: &Order, by: &Authority) -> Result<()> {
+    if order.is_owed_to_user() {
+        return give_back_in(tx, order.clone(), by);
+    }
     if order.credited_at.is_some() {
         return Err(wrong_state((
             "The order is credited already; it can only be written off.",
@@ -146,6 +155,31 @@ fn credit_manually_in(tx: &Write<'_>, order: &Order, by: &Authority) -> Result<(
     if missing.is_some() {
         return Err(Error::internal("coins that were just credited could not be taken back"));
     }
+    let state = settled_state(&order);
+    set_state_in(tx, order, state)
+}
+
+/// Gives back the coins that were taken for money that did not go back.
+fn give_back_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+    let (coins, bonus) = ((-order.coins_owed()).max(0), (-order.bonus_owed()).max(0));
+    // Coins that were written off were never taken.
+    let given = [coins.min(order.coins_returned), bonus.min(order.bonus_returned)];
+    let returns = order.returns + 1;
+    let before = ledger::account_in(tx, order.user, order.asset)?.balance;
+    for (reference, delta) in order.reversal_references(returns).into_iter().zip(given) {
+        if delta > 0 {
+            ledger::post_in(tx, posting_of(&order, EntryKind::RefundReversal, delta, reference))?;
+        }
+    }
+    record_in(tx, &order, "settle_payment", by, before, before + given[0] + given[1])?;
+    let order = Order {
+        coins_returned: order.coins_returned - given[0],
+        bonus_returned: order.bonus_returned - given[1],
+        coins_written_off: order.coins_written_off - (coins - given[0]),
+        bonus_written_off: order.bonus_written_off - (bonus - given[1]),
+        returns,
+        ..order
+    };
     let state = settled_state(&order);
     set_state_in(tx, order, state)
 }

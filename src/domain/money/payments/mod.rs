@@ -12,6 +12,7 @@ pub mod callbacks;
 pub mod certificates;
 pub mod channels;
 pub mod decisions;
+mod disputes;
 pub mod order;
 pub mod order_details;
 pub mod orders;

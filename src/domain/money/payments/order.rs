@@ -7,6 +7,9 @@ use crate::{
     types::{Currency, Fen, Timestamp, UserId},
 };
 
+/// The end of the reference of an entry that gives a bonus back.
+pub(super) const BONUS_SUFFIX: &str = "/bonus";
+
 /// A stored order.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -53,7 +56,7 @@ pub struct Order {
     pub bonus_returned: i64,
     /// Bonus that an operator wrote off instead of taking it back.
     pub bonus_written_off: i64,
-    /// The number of postings that took coins back.
+    /// The number of postings that took coins back or gave them back.
     pub returns: u32,
     /// The number of scheduled queries.
     pub checks: u32,
@@ -109,6 +112,12 @@ impl Order {
         format!("order:{}/refund:{number}", self.order_no)
     }
 
+    /// Returns the ledger references of the `number`th posting that gives coins back, and of its bonus.
+    pub fn reversal_references(&self, number: u32) -> [String; 2] {
+        let reference = format!("order:{}/reversal:{number}", self.order_no);
+        [reference.clone(), reference + BONUS_SUFFIX]
+    }
+
     /// Returns true if the ledger entry belongs to this order, by user and reference.
     pub fn owns_entry(&self, entry: &LedgerEntry) -> bool {
         let is_own = entry.user == self.user && entry.asset == self.asset;
@@ -117,6 +126,9 @@ impl Order {
             EntryKind::Topup | EntryKind::PurchaseBonus => reference == self.credit_reference(),
             EntryKind::Refund | EntryKind::PurchaseBonusRefund => {
                 (1..=self.returns).any(|number| reference == self.return_reference(number))
+            }
+            EntryKind::RefundReversal => {
+                (1..=self.returns).any(|number| self.reversal_references(number).iter().any(|own| own == reference))
             }
             _ => false,
         }
@@ -155,6 +167,11 @@ impl Order {
             Some(_) => self.bonus_for(self.refunded) - self.bonus_returned - self.bonus_written_off,
             None => 0,
         }
+    }
+
+    /// Returns true if more coins or bonus were taken back than refunds account for, because a refund failed later.
+    pub fn is_owed_to_user(&self) -> bool {
+        self.coins_owed() < 0 || self.bonus_owed() < 0
     }
 
     /// Returns true if the gateway belongs to the order's channel and app.

@@ -278,6 +278,9 @@ pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<LedgerEntry>> {
         add(EntryKind::Refund, &reference)?;
         add(EntryKind::PurchaseBonusRefund, &reference)?;
     }
+    for reference in (1..=order.returns).flat_map(|number| order.reversal_references(number)) {
+        add(EntryKind::RefundReversal, &reference)?;
+    }
     Ok(entries)
 }
 
@@ -298,6 +301,11 @@ pub fn find_maybe_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Order>> {
 
 pub(super) fn find_by_trade_in(tx: &Read<'_>, channel: &str, trade_no: &str) -> Result<Option<Order>> {
     tx.first(select_orders!("where channel = ?1 and trade_no = ?2"), (channel, trade_no), order_row)
+}
+
+/// Lets the job query an order at once, whatever its state.
+pub(super) fn query_soon_in(tx: &Write<'_>, order: Order) -> Result<()> {
+    store_in(tx, &Order { next_check_at: Some(tx.now), ..order })
 }
 
 /// Stores the mutable columns of an order.

@@ -64,6 +64,19 @@ pub fn inquire(payments: &Payments, order_no: &str) -> Result<Inquiry> {
     };
     let answered = trade.clone();
     let (order, outcome) = payments.core.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
+    if order.refunded == Fen::ZERO {
+        return Ok(Inquiry { order, trade: Some(trade), outcome });
+    }
+    let failed = payments.ask(&order, |gateway, key| gateway.failed_refunds(key))??;
+    let fail = move |tx: &Write<'_>| {
+        let mut outcome = outcome;
+        for refund in &failed {
+            let effect = refunds::fail_in(tx, orders::find_in(tx, &order.order_no)?, refund)?;
+            outcome = if effect.verdict == SettlementEffect::Unchanged { outcome } else { effect };
+        }
+        Ok((orders::find_in(tx, &order.order_no)?, outcome))
+    };
+    let (order, outcome) = payments.core.store.write(fail).wait()?;
     Ok(Inquiry { order, trade: Some(trade), outcome })
 }
 
@@ -197,7 +210,7 @@ fn check(payments: &Payments, order: Order) -> Result<()> {
     let can_be_asked = payments.channels.find(&order.channel).is_some();
     let order = if can_be_asked { inquire(payments, &order.order_no)?.order } else { order };
     if order.state != OrderState::Created {
-        return Ok(());
+        return payments.core.store.write(move |tx| end_checks_in(tx, &order)).wait();
     }
     match next_check(payments, &order) {
         Some(at) => schedule(payments, &order.order_no, at).wait(),
@@ -271,6 +284,16 @@ fn close(payments: &Payments, order: &Order) -> Result<()> {
             schedule(payments, &order.order_no, payments.core.clock.now().plus(RETRY_AFTER)).wait()
         }
     }
+}
+
+/// Ends the query that a report about a finished order asked for, unless another one did since.
+fn end_checks_in(tx: &Write<'_>, checked: &Order) -> Result<()> {
+    let order = orders::find_in(tx, &checked.order_no)?;
+    let is_same = order.state != OrderState::Paid && order.next_check_at == checked.next_check_at;
+    if is_same && order.next_check_at.is_some() {
+        orders::store_in(tx, &Order { next_check_at: None, ..order })?;
+    }
+    Ok(())
 }
 
 fn postpone_in(tx: &Write<'_>, order_no: &str) -> Result<()> {

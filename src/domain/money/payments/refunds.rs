@@ -27,7 +27,9 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::payment::{PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, Trade, TradeStatus},
+    providers::payment::{
+        FailedRefund, OrderState, PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, Trade, TradeStatus,
+    },
     store::{Read, Row, RowError, RowResult, Write},
     types::{Fen, Timestamp, named_enum, random_hex},
 };
@@ -93,11 +95,24 @@ impl Refund {
         })
     }
 
+    /// Returns true if the provider ended it without moving money. Its number is used up there.
+    fn has_failed(&self) -> bool {
+        self.state == RefundState::Refused && self.failure.as_deref() == Some(execution::REFUND_CLOSED)
+    }
+
+    /// Returns true if it was made at the provider's console.
+    fn is_of_provider(&self) -> bool {
+        self.actor == PROVIDER_ACTOR
+    }
+
     /// Returns the operator who requested it.
     fn authority(&self) -> Authority {
         Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
     }
 }
+
+/// The actor of refunds that were made at the provider's console.
+const PROVIDER_ACTOR: &str = "provider";
 
 /// A requested refund.
 #[derive(Clone, Debug)]
@@ -149,6 +164,13 @@ fn execute_request(payments: &Payments, spec: &RefundRequestSpec, by: &Authority
         Ok(RefundedOrder { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
     match (&refunded.refund.failure, refunded.refund.state) {
+        (_, RefundState::Refused) if refunded.refund.has_failed() => Err(Error::new(Code::ProviderFailed).detail((
+            format!(
+                "The refund {} failed at the provider. Request it under another number.",
+                refunded.refund.refund_no
+            ),
+            format!("退款 {} 在支付渠道失败，请使用新的退款单号重新申请。", refunded.refund.refund_no),
+        ))),
         (Some(code), RefundState::Refused) => Err(Error::new(Code::ProviderFailed)
             .detail((format!("The provider refused the refund: {code}."), format!("支付渠道拒绝退款：{code}。")))),
         _ => Ok(refunded),
@@ -209,7 +231,7 @@ fn request_in(tx: &Write<'_>, spec: &RefundRequestSpec, channels: &PaymentChanne
         if known.state.is_open() {
             channels.require_app(&order)?;
         }
-        if known.state != RefundState::Refused {
+        if known.state != RefundState::Refused || known.has_failed() {
             return Ok(known.clone());
         }
     }
@@ -317,7 +339,7 @@ fn due_for_query_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestam
 pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Result<Option<Authority>> {
     let open = open_in(tx, &order.order_no)?;
     let is_covered = |refund: &Refund| order.refunded.checked_add(refund.amount).is_some_and(|sum| sum <= total);
-    Ok(open.filter(is_covered).map(|refund| refund.authority()))
+    Ok(open.filter(|refund| !refund.is_of_provider() && is_covered(refund)).map(|refund| refund.authority()))
 }
 
 /// Applies a provider's report about one refund. The order's total is the sum over all refunds, by their numbers.
@@ -332,18 +354,104 @@ pub(super) fn apply_report_in(
     }
     match report.state {
         RefundQueryOutcome::Succeeded { .. } => apply_success_in(tx, channel, report, known.as_ref()),
-        _ if known.is_none() => Ok(SettlementEffect::Unchanged.into()),
-        RefundQueryOutcome::Closed => {
-            execution::store_refusal_in(tx, &report.refund_no, execution::REFUND_CLOSED)?;
-            Ok(SettlementEffect::Unchanged.into())
-        }
-        RefundQueryOutcome::Abnormal => {
-            execution::store_abnormal_in(tx, &report.refund_no)?;
-            Ok(SettlementEffect::Review.into())
-        }
+        RefundQueryOutcome::Closed | RefundQueryOutcome::Abnormal => apply_failure_in(tx, channel, report),
         RefundQueryOutcome::NotFound | RefundQueryOutcome::Unconfirmed | RefundQueryOutcome::Processing => {
             Ok(SettlementEffect::Unchanged.into())
         }
+    }
+}
+
+/// Applies the report that a refund moved no money, or that its money left our account and did not arrive. Either proves
+/// the payment.
+fn apply_failure_in(tx: &Write<'_>, channel: &'static str, report: &RefundReport) -> Result<SettlementOutcome> {
+    let Some(order) = orders::find_maybe_in(tx, &report.order_no)? else {
+        return Ok(SettlementEffect::Unchanged.into());
+    };
+    let paid = settle::apply_in(tx, &trade_of(channel, report, &order, None))?;
+    if paid.verdict == SettlementEffect::Rejected {
+        return Ok(paid);
+    }
+    if report.state == RefundQueryOutcome::Closed {
+        return fail_in(tx, orders::find_in(tx, &order.order_no)?, &FailedRefund::from(report));
+    }
+    if find_in(tx, &report.refund_no)?.is_none() {
+        insert_from_provider_in(tx, &order, &report.refund_no, report.amount, RefundState::Processing)?;
+    }
+    execution::store_abnormal_in(tx, &report.refund_no)?;
+    Ok(SettlementEffect::Review.into())
+}
+
+/// Applies the end of a refund that moved no money. If it was counted before, the order owes the buyer money or coins and
+/// goes to review; the same if it was made at the provider's console, where nobody would see it.
+pub(super) fn fail_in(tx: &Write<'_>, order: Order, failed: &FailedRefund) -> Result<SettlementOutcome> {
+    let known = find_in(tx, &failed.refund_no)?;
+    if known.as_ref().is_some_and(|known| known.order_no != order.order_no || known.has_failed()) {
+        return Ok(SettlementEffect::Unchanged.into());
+    }
+    let amount = known.as_ref().map_or(failed.amount, |known| known.amount);
+    match &known {
+        Some(_) => {
+            tx.execute(
+                "update payment_refunds set state = 'refused', failure = ?2, finished_at = ?3 where refund_no = ?1",
+                (&failed.refund_no, execution::REFUND_CLOSED, tx.now.0),
+            )?;
+        }
+        None => insert_from_provider_in(tx, &order, &failed.refund_no, amount, RefundState::Refused)?,
+    }
+    let uncounted = order.refunded.checked_sub(amount).filter(|_| order.currency == failed.currency);
+    let uncounted = uncounted.filter(|left| succeeded_sum_in(tx, &order.order_no).is_ok_and(|sum| sum <= *left));
+    if uncounted.is_none() && known.is_some() {
+        return Ok(SettlementEffect::Unchanged.into());
+    }
+    let refunded = uncounted.unwrap_or(order.refunded);
+    let refunded_at = order.refunded_at.filter(|_| refunded > Fen::ZERO);
+    let order_no = order.order_no.clone();
+    let outcome = settle::review_in(tx, Order { refunded, refunded_at, ..order }, settle::REFUND_FAILED)?;
+    // Reports of the total may be older than the failure, so the provider's present total decides.
+    orders::query_soon_in(tx, orders::find_in(tx, &order_no)?)?;
+    Ok(outcome)
+}
+
+/// Returns the order of a report about its refunded total, if that cannot be trusted: the total is in another currency,
+/// or may be older than the failure of a refund.
+pub(super) fn unreliable_total_in(tx: &Read<'_>, trade: &Trade) -> Result<Option<Order>> {
+    let order = match trade.refunded {
+        Some(_) => orders::find_maybe_in(tx, &trade.order_no)?.filter(|order| order.channel == trade.channel),
+        None => None,
+    };
+    let Some(order) = order else { return Ok(None) };
+    let has_failed = of_order_in(tx, &order.order_no)?.iter().any(Refund::has_failed);
+    Ok(Some(order).filter(|order| has_failed || order.currency != trade.currency))
+}
+
+/// Stores a refund that was made at the provider's console.
+fn insert_from_provider_in(
+    tx: &Write<'_>,
+    order: &Order,
+    refund_no: &str,
+    amount: Fen,
+    state: RefundState,
+) -> Result<()> {
+    let is_over = !state.is_open();
+    let (failure, ended_at) = (is_over.then_some(execution::REFUND_CLOSED), is_over.then_some(tx.now.0));
+    tx.execute(
+        "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, \
+         created_at, finished_at, told_at) values (?1, ?2, ?3, ?4, 'made at the provider', ?5, ?6, ?7, ?7, ?8, ?7)",
+        (refund_no, &order.order_no, amount.as_fen(), state.name(), PROVIDER_ACTOR, failure, tx.now.0, ended_at),
+    )
+    .map(drop)
+}
+
+fn trade_of(channel: &'static str, report: &RefundReport, order: &Order, refunded: Option<RefundResult>) -> Trade {
+    Trade {
+        channel,
+        order_no: report.order_no.clone(),
+        trade_no: report.trade_no.clone(),
+        amount: report.price,
+        currency: order.currency,
+        status: TradeStatus::Success,
+        paid_at: None,
+        refunded,
     }
 }
 
@@ -359,16 +467,8 @@ fn apply_success_in(
     let is_counted = known.is_some_and(|known| known.state == RefundState::Succeeded);
     let earlier = succeeded_sum_in(tx, &report.order_no)?;
     let total = if is_counted { Some(earlier) } else { earlier.checked_add(report.amount) };
-    let trade = Trade {
-        channel,
-        order_no: report.order_no.clone(),
-        trade_no: report.trade_no.clone(),
-        amount: report.price,
-        currency: order.currency,
-        status: TradeStatus::Success,
-        paid_at: None,
-        refunded: Some(RefundResult { total, refund_no: Some(report.refund_no.clone()), at: report.at }),
-    };
+    let refunded = RefundResult { total, refund_no: Some(report.refund_no.clone()), at: report.at };
+    let trade = trade_of(channel, report, &order, Some(refunded));
     let outcome = settle::apply_in(tx, &trade)?;
     if outcome.verdict != SettlementEffect::Rejected {
         // A refund made at the provider's console is stored as well, so that the next one adds to it.
@@ -379,8 +479,22 @@ fn apply_success_in(
              finished_at = coalesce(payment_refunds.finished_at, excluded.finished_at)",
             (&report.refund_no, &report.order_no, report.amount.as_fen(), tx.now.0),
         )?;
+        return end_abnormal_in(tx, &report.order_no, outcome);
     }
     Ok(outcome)
+}
+
+/// Ends the review of an order whose undelivered refunds have all arrived.
+fn end_abnormal_in(tx: &Write<'_>, order_no: &str, outcome: SettlementOutcome) -> Result<SettlementOutcome> {
+    let order = orders::find_in(tx, order_no)?;
+    let is_about_it = order.state == OrderState::Review && order.reason.as_deref() == Some(settle::REFUND_ABNORMAL);
+    let is_abnormal = |refund: &Refund| refund.state == RefundState::Abnormal;
+    if !is_about_it || of_order_in(tx, order_no)?.iter().any(is_abnormal) {
+        return Ok(outcome);
+    }
+    let state = settle::settled_state(&order);
+    settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
+    Ok(SettlementEffect::Refunded.into())
 }
 
 /// Returns our successful refunds that were requested in `[from, to)`, of the channel's orders.

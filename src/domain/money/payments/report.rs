@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     domain::{
         money::{
-            ledger::{self, Asset, EntryKind},
-            payments::{Payments, order::Order, orders, retention},
+            ledger::{self, Asset, EntryKind, LedgerEntry},
+            payments::{
+                Payments,
+                order::{BONUS_SUFFIX, Order},
+                orders, retention,
+            },
             purchases::{
                 self,
                 report::{PurchaseDifference, PurchaseReport},
@@ -273,11 +277,16 @@ impl OrderCoins {
     fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
         let entries = orders::entries_in(tx, order)?;
         let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
+        let (bonus_reversals, reversals): (Vec<_>, Vec<_>) = entries
+            .iter()
+            .filter(|entry| entry.kind == EntryKind::RefundReversal)
+            .partition(|entry| entry.reference.as_deref().is_some_and(|reference| reference.ends_with(BONUS_SUFFIX)));
+        let given_back = |entries: Vec<&LedgerEntry>| entries.iter().map(|entry| entry.delta).sum::<i64>();
         Ok(Self {
             credited: sum(EntryKind::Topup),
-            returned: -sum(EntryKind::Refund),
+            returned: -sum(EntryKind::Refund) - given_back(reversals),
             bonus: sum(EntryKind::PurchaseBonus),
-            bonus_returned: -sum(EntryKind::PurchaseBonusRefund),
+            bonus_returned: -sum(EntryKind::PurchaseBonusRefund) - given_back(bonus_reversals),
         })
     }
 }

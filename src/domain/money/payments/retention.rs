@@ -117,6 +117,8 @@ pub fn delete_in(tx: &Write<'_>, orders: &[PurgeableOrder]) -> Result<usize> {
     for sql in [
         "delete from payment_callbacks where order_no = ?1",
         "delete from payment_refunds where order_no = ?1",
+        "delete from payment_disputes where (channel, trade_no) in (select channel, trade_no from payment_orders \
+         where order_no = ?1)",
         "delete from sandbox_trades where order_no = ?1",
         "delete from payment_orders where order_no = ?1",
     ] {

@@ -14,7 +14,7 @@ use crate::{
                 self, Authority, EntryKind, Posting,
                 changes::{self, NewAccountChange},
             },
-            payments::{order::Order, orders, refunds},
+            payments::{disputes, order::Order, orders, refunds},
         },
         operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     },
@@ -32,6 +32,8 @@ pub(super) const CREDIT_RETRY_AFTER: std::time::Duration = std::time::Duration::
 pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// The review reason of an order whose refund could not be delivered.
 pub(super) const REFUND_ABNORMAL: &str = "refund_abnormal";
+/// The review reason of an order of which a refund failed after it was counted.
+pub(super) const REFUND_FAILED: &str = "refund_failed";
 /// The review reason of an order whose trade has already paid another order.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
@@ -79,7 +81,7 @@ impl From<SettlementEffect> for SettlementOutcome {
 
 /// Applies a report to its order.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
-    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(reopen_unconfigured);
+    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(|order| reopen(order, trade));
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else { return Ok(SettlementOutcome::unknown_order()) };
     let changes_it = !matches!(judgement, SettlementDecision::Nothing | SettlementDecision::Reject(_));
@@ -87,7 +89,11 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
         return ensure_review_in(tx, order, TRADE_OF_ANOTHER);
     }
     match judgement {
-        SettlementDecision::Credit => credit_paid_in(tx, with_payment_of(order, trade, tx.now)),
+        SettlementDecision::Credit => {
+            let credited = credit_paid_in(tx, with_payment_of(order, trade, tx.now))?;
+            disputes::settle_in(tx, orders::find_in(tx, &trade.order_no)?)?;
+            Ok(credited)
+        }
         SettlementDecision::Close => close_in(tx, order),
         SettlementDecision::Refund { total, full } => {
             // The callback of our own refund may arrive before the response to the refund request.
@@ -131,12 +137,20 @@ fn record_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> 
     orders::store_in(tx, &with_payment_of(order, trade, tx.now))
 }
 
-/// Reopens an order that went to review only because its provider was not configured.
-fn reopen_unconfigured(order: Order) -> Order {
-    if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
-        return Order { state: OrderState::Created, reason: None, ..order };
+/// Reopens an order that went to review only for want of this report: its provider was not configured, or a refund of a
+/// part was reported before the payment.
+fn reopen(order: Order, trade: &Trade) -> Order {
+    if order.state != OrderState::Review {
+        return order;
     }
-    order
+    let is_payment = trade.is_paid() && trade.refunded.is_none();
+    match order.reason.as_deref() {
+        Some(NOT_CONFIGURED) => Order { state: OrderState::Created, reason: None, ..order },
+        Some(reason) if is_payment && reason == ReviewReason::RefundBeforeCredit.name() => {
+            Order { state: OrderState::Paid, reason: None, ..order }
+        }
+        _ => order,
+    }
 }
 
 const fn under_review() -> SettlementOutcome {
@@ -151,6 +165,9 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome>
     match post_credit_in(tx, &order) {
         Ok((credited, _)) => {
             let (order, _) = claw_back_in(tx, credited, None)?;
+            if order.refunded > Fen::ZERO {
+                tell_refunded_in(tx, &order, order.refunded, false)?;
+            }
             set_state_in(tx, order, OrderState::Credited)?;
             Ok(SettlementEffect::Credited.into())
         }
@@ -238,9 +255,13 @@ pub fn refund_in(
     }
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = claw_back_in(tx, refunded, told.administrator())?;
+    let is_undelivered = matches!(order.reason.as_deref(), Some(REFUND_ABNORMAL | REFUND_FAILED));
+    let is_before_credit = order.reason.as_deref() == Some(ReviewReason::RefundBeforeCredit.name());
+    let is_ended_by_refund =
+        order.state == OrderState::Review && (is_undelivered || is_before_credit || disputes::is_dispute(&order));
     let is_settled = match told {
-        RefundSource::Report => false,
-        RefundSource::Refund(_) => !is_about_another_trade(&order),
+        RefundSource::Report => full && is_ended_by_refund,
+        RefundSource::Refund(_) => !is_about_another_trade(&order) && !order.is_owed_to_user(),
         RefundSource::Settlement(_) => true,
     };
     if order.state == OrderState::Review && !is_settled {
@@ -250,10 +271,9 @@ pub fn refund_in(
     if let Some(reason) = missing {
         return review_in(tx, order, reason);
     }
-    let is_undelivered = order.state == OrderState::Review && order.reason.as_deref() == Some(REFUND_ABNORMAL);
     let (state, reason) = match full {
-        true => (OrderState::Refunded, order.reason.clone()),
-        false if is_undelivered => (settled_state(&order), None),
+        true => (OrderState::Refunded, order.reason.clone().filter(|_| !is_ended_by_refund)),
+        false if is_ended_by_refund && is_undelivered => (settled_state(&order), None),
         false => (order.state, order.reason.clone()),
     };
     set_state_in(tx, Order { reason, ..order }, state)?;
@@ -354,7 +374,7 @@ fn tell_refunded_in(tx: &Write<'_>, order: &Order, total: Fen, is_full: bool) ->
     webhook_outbox::record_in(tx, &event)
 }
 
-fn posting_of(order: &Order, kind: EntryKind, delta: i64, reference: String) -> Posting {
+pub(super) fn posting_of(order: &Order, kind: EntryKind, delta: i64, reference: String) -> Posting {
     Posting { user: order.user, asset: order.asset, delta, kind, reference: Some(reference) }
 }
 

@@ -11,7 +11,10 @@ use crate::{
             accounts::{self, StoreAccount},
             crediting::{self, refused},
             messages::{self, MessageVerdict},
-            purchase::{PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseStore, RevokedShare, StorePurchase},
+            purchase::{
+                PurchaseEnvironment, PurchaseFacts, PurchaseKey, PurchaseState, PurchaseStore, RevokedShare,
+                StorePurchase,
+            },
             read_list_if_due, records, retry_delay,
             testers::is_tester_in,
         },
@@ -310,12 +313,16 @@ fn restore_in(
     transaction: &AppleTransaction,
     at: Timestamp,
 ) -> Result<(MessageVerdict, Option<i64>)> {
-    let Some(known) = records::find_in(tx, &key_of(transaction)?)? else {
-        return Ok((MessageVerdict::Noted, None));
+    let known = match records::find_in(tx, &key_of(transaction)?)? {
+        Some(known) => known,
+        // Remembered, because the refund that it undoes may be reported later.
+        None => records::insert_in(tx, &facts_of(transaction)?, None)?,
     };
     let restored = crediting::restore_in(tx, known, at)?;
-    if restored.credited_at.is_some() {
-        return Ok((MessageVerdict::Restored, Some(restored.id)));
+    match restored.state {
+        PurchaseState::Credited => return Ok((MessageVerdict::Restored, Some(restored.id))),
+        PurchaseState::Revoked => return Ok((MessageVerdict::Noted, Some(restored.id))),
+        PurchaseState::Pending | PurchaseState::Refused => {}
     }
     let (verdict, _) = credit_bound_in(tx, config, transaction)?;
     Ok((verdict, Some(restored.id)))

@@ -127,12 +127,20 @@ pub fn revoke_in(
         None => records::insert_in(tx, facts, None)?,
     };
     let is_older = purchase.restored_at.is_some_and(|restored| at.is_some_and(|at| at <= restored));
-    let revoked = purchase.revoked.larger(share);
-    if is_older || revoked == purchase.revoked {
+    let (revoked, before) = (purchase.revoked.larger(share), purchase.revoked);
+    if is_older {
         return Ok(purchase);
     }
-    let revoked_at = purchase.revoked_at.or(at).or(Some(tx.now));
+    // The last refund, because a reversal undoes only those before it.
+    let revoked_at = purchase.revoked_at.max(at).or(Some(tx.now));
+    let is_later = revoked_at != purchase.revoked_at;
     let purchase = StorePurchase { revoked, revoked_at, ..purchase };
+    if revoked == before {
+        if is_later && before != RevokedShare::NONE {
+            records::store_in(tx, &purchase)?;
+        }
+        return Ok(purchase);
+    }
     // A refund of an unknown purchase revokes all of it, even if only a part went back: it is never credited.
     let is_over = revoked.is_all() || purchase.credited_at.is_none();
     let state = if is_over { PurchaseState::Revoked } else { purchase.state };
@@ -143,15 +151,15 @@ pub fn revoke_in(
     Ok(purchase)
 }
 
-/// Undoes the refund of a purchase and gives back what was taken for it, once.
+/// Undoes the refunds of a purchase before `at` and gives back what was taken for them, once.
 ///
 /// # Errors
 /// `account_inconsistent`, `balance_too_large`.
 pub fn restore_in(tx: &Write<'_>, purchase: StorePurchase, at: Timestamp) -> Result<StorePurchase> {
-    if purchase.revoked == RevokedShare::NONE {
-        if purchase.restored_at.is_none() {
-            records::store_in(tx, &StorePurchase { restored_at: Some(at), ..purchase.clone() })?;
-        }
+    let restored_at = purchase.restored_at.max(Some(at));
+    if purchase.revoked == RevokedShare::NONE || purchase.revoked_at > Some(at) {
+        let purchase = StorePurchase { restored_at, ..purchase };
+        records::store_in(tx, &purchase)?;
         return Ok(purchase);
     }
     let (returned, returns) = (purchase.returned + purchase.bonus_returned, purchase.returns + 1);
@@ -162,7 +170,7 @@ pub fn restore_in(tx: &Write<'_>, purchase: StorePurchase, at: Timestamp) -> Res
     let purchase = StorePurchase {
         state,
         revoked: RevokedShare::NONE,
-        restored_at: Some(at),
+        restored_at,
         revoked_at: None,
         returned: 0,
         bonus_returned: 0,

@@ -364,7 +364,7 @@ fn refunded_share(purchase: &GooglePurchase) -> RevokedShare {
     }
     let quantity = purchase.quantity.max(1);
     match purchase.refundable_quantity {
-        Some(left) if left > 0 && left < quantity => RevokedShare { part: quantity - left, whole: quantity },
+        Some(left) if left < quantity => RevokedShare { part: quantity - left, whole: quantity },
         _ => RevokedShare::NONE,
     }
 }

@@ -848,6 +848,7 @@ codes! {
     "unknown_order": "订单不存在", "unknown order";
     "closed_after_payment": "付款后被关闭", "closed after payment";
     "refund_before_credit": "入账前已退款", "refunded before credit";
+    "refund_failed": "退款失败", "refund failed";
     "refund_exceeds_amount": "退款超过金额", "refund exceeds amount";
     "coins_spent": "金币已被使用", "coins already spent";
     "disputed": "买家银行争议", "disputed by the buyer's bank";

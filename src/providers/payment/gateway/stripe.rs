@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use super::{CallbackMessage, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway, PaymentInstruction};
+use super::{
+    CallbackMessage, FailedRefund, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway,
+    PaymentInstruction,
+};
 use crate::{
     providers::{
         Failure, FailureKind, WallClock,
@@ -113,10 +116,10 @@ impl StripeGateway {
                 GatewayEvent::Trade(self.trade_of(checkout, TradeStatus::Closed)?)
             }
             StripeEvent::Refunded(total) => GatewayEvent::Trade(Self::refunds_of(total)?),
-            StripeEvent::Dispute(Some(payment), state) => {
-                GatewayEvent::Dispute { trade_no: trade_number(payment)?, state }
+            StripeEvent::RefundFailed(refund) => GatewayEvent::RefundFailed(failed_refund(&refund)?),
+            StripeEvent::Dispute { id, payment_intent, state } => {
+                GatewayEvent::Dispute { trade_no: trade_number(payment_intent)?, dispute_no: id, state }
             }
-            StripeEvent::Dispute(None, _) => return Err(RejectionReason::FieldMissing("payment_intent")),
             StripeEvent::Other(kind) => GatewayEvent::Other(kind),
         })
     }
@@ -245,24 +248,40 @@ impl PaymentGateway for StripeGateway {
                 let refunded = self.refunded(payment).ok().flatten();
                 RefundOutcome::Moved { total: refunded.and_then(|refunded| refunded.total) }
             }
-            "failed" | "canceled" => RefundOutcome::Closed,
+            _ if made.has_failed() => RefundOutcome::Closed,
             _ => RefundOutcome::Processing,
         })
     }
 
     fn query_refund(&self, order: OrderKey<'_>, refund_no: &str) -> Result<RefundQueryOutcome, Failure> {
         let Some(payment) = order.trade_no else { return Ok(RefundQueryOutcome::NotFound) };
-        let Some(StripeRefund { amount, status, .. }) = self.stripe.find_refund(payment, refund_no)? else {
+        let Some(refund) = self.stripe.find_refund(payment, refund_no)? else {
             return Ok(RefundQueryOutcome::NotFound);
         };
-        Ok(match status.as_str() {
+        Ok(match refund.status.as_str() {
             "succeeded" => RefundQueryOutcome::Succeeded {
-                amount: Fen::from_fen(amount).map_err(|_| invalid_response("answer_incomplete"))?,
+                amount: Fen::from_fen(refund.amount).map_err(|_| invalid_response("answer_incomplete"))?,
             },
-            "failed" | "canceled" => RefundQueryOutcome::Closed,
+            _ if refund.has_failed() => RefundQueryOutcome::Closed,
             _ => RefundQueryOutcome::Processing,
         })
     }
+
+    fn failed_refunds(&self, order: OrderKey<'_>) -> Result<Vec<FailedRefund>, Failure> {
+        let Some(payment) = order.trade_no else { return Ok(Vec::new()) };
+        let refunds = self.stripe.refunds_of(payment)?;
+        let failed = refunds.iter().filter(|refund| refund.has_failed());
+        failed.map(|refund| failed_refund(refund).map_err(|reason| invalid_response(reason.code()))).collect()
+    }
+}
+
+fn failed_refund(refund: &StripeRefund) -> Result<FailedRefund, RejectionReason> {
+    Ok(FailedRefund {
+        trade_no: trade_number(refund.payment_intent.clone().unwrap_or_default())?,
+        refund_no: refund.number().chars().take(64).collect(),
+        amount: amount(refund.amount)?,
+        currency: currency(&refund.currency)?,
+    })
 }
 
 fn trade_number(text: String) -> Result<String, RejectionReason> {

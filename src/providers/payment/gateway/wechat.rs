@@ -4,8 +4,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use super::{
-    CallbackMessage, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway, PaymentInstruction,
-    RefundReport,
+    CallbackMessage, FailedRefund, GatewayEvent, GatewayReport, OrderKey, PayerClient, PaymentGateway,
+    PaymentInstruction, RefundReport,
 };
 use crate::{
     providers::{
@@ -19,7 +19,7 @@ use crate::{
             },
         },
     },
-    types::sha256,
+    types::{Currency, sha256},
 };
 
 /// The headers of a signature.
@@ -132,6 +132,13 @@ impl From<WeChatBill> for ProviderBill {
             None => BillLine { order_no: line.order_no, trade_no: line.trade_no, amount: line.amount, refund_no: None },
         };
         Self { lines: bill.lines.into_iter().map(line).collect(), fees: bill.fees }
+    }
+}
+
+impl From<&RefundReport> for FailedRefund {
+    fn from(report: &RefundReport) -> Self {
+        let RefundReport { trade_no, refund_no, amount, .. } = report.clone();
+        Self { trade_no, refund_no, amount, currency: Currency::CNY }
     }
 }
 

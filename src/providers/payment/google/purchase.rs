@@ -33,14 +33,14 @@ fn one() -> u32 {
 impl GooglePurchase {
     /// Checks that the purchase may be credited to this account. Consume it only after the credit is stored.
     pub fn check(&self, binding: &PurchaseBinding<'_>) -> Result<(), PurchaseFault> {
-        match self.purchase_state {
-            0 => binding.check(self.obfuscated_external_account_id.as_deref()),
-            2 => Err(PurchaseFault::Pending),
+        if self.purchase_state == 2 {
+            return Err(PurchaseFault::Pending);
+        }
+        match binding.check(self.obfuscated_external_account_id.as_deref()) {
             // The state of another account's purchase is not told.
-            _ => match binding.check(self.obfuscated_external_account_id.as_deref()) {
-                Err(PurchaseFault::AnotherAccount) => Err(PurchaseFault::AnotherAccount),
-                _ => Err(PurchaseFault::Cancelled),
-            },
+            Err(PurchaseFault::AnotherAccount) => Err(PurchaseFault::AnotherAccount),
+            _ if !self.is_paid() || self.is_cancelled() => Err(PurchaseFault::Cancelled),
+            checked => checked,
         }
     }
 
@@ -48,9 +48,10 @@ impl GooglePurchase {
         self.purchase_state == 0
     }
 
-    /// Returns true if it was not paid, or if its money went back.
+    /// Returns true if it was not paid, or if its money went back. A refund in the console that leaves the buyer the
+    /// product shows only in the quantity that is left.
     pub fn is_cancelled(&self) -> bool {
-        self.purchase_state == 1
+        self.purchase_state == 1 || self.refundable_quantity == Some(0)
     }
 
     /// Returns true if the product can be bought again.

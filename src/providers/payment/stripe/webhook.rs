@@ -6,7 +6,9 @@
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::StripeRefund;
 use crate::providers::json;
 use crate::providers::payment::{DisputeState, Rejection, RejectionReason};
 
@@ -38,8 +40,14 @@ pub enum StripeEvent {
     /// The session ended unpaid.
     Expired(StripeCheckout),
     Refunded(StripeRefundTotal),
+    /// A refund did not reach the buyer, perhaps days after it succeeded.
+    RefundFailed(StripeRefund),
     /// The bank of the buyer asked the money of this payment back, or has decided about it.
-    Dispute(Option<String>, DisputeState),
+    Dispute {
+        id: String,
+        payment_intent: String,
+        state: DisputeState,
+    },
     /// A kind that has no effect here: acknowledge it.
     Other(String),
 }
@@ -82,12 +90,15 @@ struct EventBody {
     kind: String,
     #[serde(default)]
     livemode: bool,
+    #[serde(default)]
     data: EventData,
 }
 
-#[derive(Deserialize)]
+/// Unread until the kind is known: the objects of other kinds use the same names for other values.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct EventData {
-    object: EventObject,
+    object: Value,
 }
 
 /// The members that have an effect, of all objects.
@@ -105,6 +116,14 @@ struct EventObject {
     /// The state of a dispute.
     status: String,
     metadata: Option<EventMetadata>,
+    /// The price in our currency, if the buyer paid in another one and the webhook's version is an old one.
+    currency_conversion: Option<CurrencyConversion>,
+}
+
+#[derive(Deserialize)]
+struct CurrencyConversion {
+    amount_total: i64,
+    source_currency: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -137,7 +156,7 @@ impl WebhookReader {
         let event: EventBody =
             json::from_slice(body).map_err(|_| Rejection::anonymous(RejectionReason::Malformed, true))?;
         let rejection = |reason| Rejection {
-            order_no: event.data.object.client_reference_id.as_ref().map(|text| text.chars().take(64).collect()),
+            order_no: event.data.object["client_reference_id"].as_str().map(|text| text.chars().take(64).collect()),
             notify_id: Some(event.id.chars().take(128).collect()),
             ..Rejection::anonymous(reason, true)
         };
@@ -176,17 +195,30 @@ impl WebhookReader {
     }
 }
 
-fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionReason> {
+fn event_of(kind: &str, object: &Value) -> Result<StripeEvent, RejectionReason> {
+    let other = |kind: &str| StripeEvent::Other(kind.chars().take(128).collect());
+    if let "charge.refund.updated" | "refund.updated" | "refund.failed" = kind {
+        let refund = StripeRefund::deserialize(object).map_err(|_| RejectionReason::Malformed)?;
+        let has_failed = refund.has_failed() && refund.payment_intent.is_some();
+        return Ok(if has_failed { StripeEvent::RefundFailed(refund) } else { other(kind) });
+    }
+    if !kind.starts_with("checkout.session.") && !kind.starts_with("charge.") {
+        return Ok(other(kind));
+    }
+    let object = EventObject::deserialize(object).map_err(|_| RejectionReason::Malformed)?;
     let checkout = || -> Result<StripeCheckout, RejectionReason> {
+        let (total, currency) = match &object.currency_conversion {
+            Some(conversion) => (Some(conversion.amount_total), &conversion.source_currency),
+            None => (object.amount_total, &object.currency),
+        };
         Ok(StripeCheckout {
             order_no: object.client_reference_id.clone().unwrap_or_default(),
             session_id: object.id.clone(),
             payment_intent: object.payment_intent.clone(),
-            amount: amount(object.amount_total, "amount_total")?,
-            currency: object.currency.to_ascii_lowercase(),
+            amount: amount(total, "amount_total")?,
+            currency: currency.to_ascii_lowercase(),
         })
     };
-    let other = |kind: &str| StripeEvent::Other(kind.chars().take(128).collect());
     Ok(match kind {
         // Other programs may sell by the same account.
         kind if kind.starts_with("checkout.session.")
@@ -199,6 +231,8 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
         "checkout.session.async_payment_succeeded" => StripeEvent::Paid(checkout()?),
         "checkout.session.async_payment_failed" => StripeEvent::PaymentFailed(checkout()?),
         "checkout.session.expired" => StripeEvent::Expired(checkout()?),
+        // Orders are paid by payment intents only.
+        kind if kind.starts_with("charge.") && object.payment_intent.is_none() => other(kind),
         "charge.refunded" => StripeEvent::Refunded(StripeRefundTotal {
             order_no: object
                 .metadata
@@ -210,11 +244,15 @@ fn event_of(kind: &str, object: &EventObject) -> Result<StripeEvent, RejectionRe
             amount: amount(object.amount, "amount")?,
             currency: object.currency.to_ascii_lowercase(),
         }),
-        "charge.dispute.created" => StripeEvent::Dispute(object.payment_intent.clone(), DisputeState::Open),
-        "charge.dispute.closed" => {
-            let state = if object.status == "lost" { DisputeState::Lost } else { DisputeState::Won };
-            StripeEvent::Dispute(object.payment_intent.clone(), state)
-        }
+        "charge.dispute.created" | "charge.dispute.closed" => StripeEvent::Dispute {
+            state: match (kind, object.status.as_str()) {
+                ("charge.dispute.created", _) => DisputeState::Open,
+                (_, "lost") => DisputeState::Lost,
+                _ => DisputeState::Won,
+            },
+            id: object.id.chars().take(64).collect(),
+            payment_intent: object.payment_intent.unwrap_or_default(),
+        },
         kind => other(kind),
     })
 }

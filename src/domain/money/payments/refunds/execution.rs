@@ -57,12 +57,14 @@ pub(super) fn execute(payments: &Payments, refund: &Refund, by: &Authority) -> R
     }
     let known = if may_have_happened { query_outcome(payments, &order, refund)? } else { Ok(RefundProgress::Unknown) };
     let progress = match known {
-        Ok(RefundProgress::Unknown) => request(payments, &order, refund)?,
+        Ok(RefundProgress::Unknown) if !refund.is_of_provider() => request(payments, &order, refund)?,
         // Repeating the request moves no money and returns the total refunded.
-        Ok(RefundProgress::Succeeded(known)) => Ok(match request(payments, &order, refund)? {
-            Ok(RefundProgress::Succeeded(repeated)) => RefundProgress::Succeeded(repeated),
-            _ => RefundProgress::Succeeded(known),
-        }),
+        Ok(RefundProgress::Succeeded(known)) if !refund.is_of_provider() => {
+            Ok(match request(payments, &order, refund)? {
+                Ok(RefundProgress::Succeeded(repeated)) => RefundProgress::Succeeded(repeated),
+                _ => RefundProgress::Succeeded(known),
+            })
+        }
         other => other,
     };
     store_progress(payments, refund, by, progress)
