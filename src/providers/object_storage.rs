@@ -6,6 +6,8 @@
 //!
 //! Listings and downloads have limits on pages, objects, bytes and time, because a server may respond without end.
 
+mod xml;
+
 use std::{
     fs::File,
     io::{Read as _, Write},
@@ -451,7 +453,7 @@ fn accepted(answer: HttpResponse) -> Result<HttpResponse, Failure> {
     };
     let status = answer.status;
     let body = String::from_utf8_lossy(&answer.read_error()).into_owned();
-    let code = body.split_once("<Code>").and_then(|(_, rest)| clean_code(rest.split('<').next()?));
+    let code = xml::error_code(&body).as_deref().and_then(clean_code);
     Err(Failure::new(kind, NAME, code.unwrap_or_else(|| format!("http_{status}"))))
 }
 
@@ -459,20 +461,11 @@ fn text(answer: HttpResponse, limit: usize) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(limit)?).map_err(|_| invalid_response("answer_not_text"))
 }
 
-/// Returns the response if its document is complete and in the protocol's namespace. The parser would accept a
-/// truncated one as a shorter one.
+/// Returns the response in the protocol's form if its document is complete. The parser would accept a truncated one as a
+/// shorter one.
 fn whole(root: &str, answer: &str, otherwise: &'static str) -> Result<String, Failure> {
-    let is_whole = answer.trim_end().ends_with(&format!("{root}>"));
-    if is_whole { Ok(with_namespace(root, answer)) } else { Err(invalid_response(otherwise)) }
-}
-
-/// Replaces an older or missing namespace by the protocol's.
-fn with_namespace(root: &str, document: &str) -> String {
-    const NAMED: &str = r#"xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#;
-    const FORMER: [&str; 2] =
-        [r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01/""#, r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01""#];
-    let named = document.replacen(&format!("<{root}>"), &format!("<{root} {NAMED}>"), 1);
-    FORMER.into_iter().fold(named, |document, former| document.replacen(former, NAMED, 1))
+    let document = xml::canonical(answer).filter(|(found, _)| found == root);
+    document.map(|(_, document)| document).ok_or_else(|| invalid_response(otherwise))
 }
 
 fn invalid_response(code: &'static str) -> Failure {

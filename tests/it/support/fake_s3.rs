@@ -282,13 +282,14 @@ fn document(text: String) -> Reply {
 }
 
 fn text_of(name: &str, content: &str) -> String {
-    // Some servers return an old namespace, and some none.
-    let namespace = match name {
-        "ListBucketResult" => r#" xmlns="http://doc.s3.amazonaws.com/2006-03-01""#,
-        "InitiateMultipartUploadResult" => "",
-        _ => r#" xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#,
-    };
-    format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name}{namespace}>{content}</{name}>"#)
+    // Some servers return another namespace, single quotes or a prefix, and some none.
+    match name {
+        "ListBucketResult" => format!(
+            "<?xml version='1.0' encoding='UTF-8'?><{name} xmlns='http://doc.s3.amazonaws.com/2006-03-01'>{content}</{name}>"
+        ),
+        "InitiateMultipartUploadResult" => format!("<{name}>{content}</{name}>"),
+        _ => format!("<s3:{name} xmlns:s3=\"http://s3.amazonaws.com/doc/2006-03-01/\">{content}</s3:{name}>"),
+    }
 }
 
 /// Returns the decoded path and query.
