@@ -46,7 +46,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     for (name, value) in own_settings {
         sources.environment.entry(name.into()).or_insert_with(|| value.to_owned());
     }
-    let LoadedConfig { config, shown } = load(sources)?;
+    let LoadedConfig { config, shown, .. } = load(sources)?;
     let defaults = load(Sources::default())?;
     let shown = shown_settings(shown, &defaults.shown);
     let config = isolated(config, defaults.config, directory.path());

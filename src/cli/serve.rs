@@ -42,9 +42,13 @@ impl ScheduleArgs {
 }
 
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
-    let LoadedConfig { config, shown } = common.load_for_service(preflight::faults)?;
+    let LoadedConfig { config, service_links, shown } = common.load_for_service(preflight::faults)?;
     let server_log: Arc<LogBuffer> = Arc::default();
     start_buffered_logging(&config.log, Arc::clone(&server_log))?;
+    if !service_links.is_empty() {
+        let variables = service_links.join(", ");
+        tracing::warn!(variables, "ignored variables that Kubernetes makes for its Services; see enableServiceLinks");
+    }
     let announce = announce();
     let app = App::open(config, OpenMode::Server, &announce)?.with_settings(shown).with_server_log(server_log);
     let app = Arc::new(app);

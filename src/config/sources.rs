@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
 };
 
@@ -25,6 +26,8 @@ pub struct Sources {
     pub environment: BTreeMap<String, String>,
     /// Our variables whose values are not UTF-8. Only the path of the config file may be one.
     pub unreadable: BTreeSet<String>,
+    /// Our variables that Kubernetes made from Services. They are no settings.
+    pub service_links: Vec<String>,
     pub file: Option<PathBuf>,
 }
 
@@ -41,9 +44,48 @@ impl Sources {
                 Err(_) => drop(unreadable.insert(name)),
             }
         }
+        let service_links = take_service_links(&mut environment);
         let file = file.or_else(|| std::env::var_os(FILE_VARIABLE).map(PathBuf::from));
-        Self { flags, environment, unreadable, file }
+        Self { flags, environment, unreadable, service_links, file }
     }
+}
+
+/// Removes the variables that Kubernetes makes from the Services of a namespace, and returns their names. A Service named
+/// `yarrow` makes `YARROW_PORT`, one named `yarrow-smtp` makes `YARROW_SMTP_PORT`, which is not the setting either.
+fn take_service_links(environment: &mut BTreeMap<String, String>) -> Vec<String> {
+    environment.extract_if(.., |name, value| is_service_link(name, value)).map(|(name, _)| name).collect()
+}
+
+/// Returns true for `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT` and `…_PORT_n_TCP|UDP|SCTP[_PROTO|_PORT|_ADDR]`
+/// with an address, a port or a URL of such a protocol.
+fn is_service_link(name: &str, value: &str) -> bool {
+    const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
+    let is_port = |text: &str| text.parse::<u16>().is_ok();
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    let is_url = |text: &str| {
+        let address = text.split_once("://").filter(|(scheme, _)| PROTOCOLS.contains(scheme));
+        address.is_some_and(|(_, address)| address.parse::<SocketAddr>().is_ok())
+    };
+    if name.ends_with("_SERVICE_HOST") {
+        return is_address(value);
+    }
+    if name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_") {
+        return is_port(value);
+    }
+    if name.ends_with("_PORT") && is_url(value) {
+        return true;
+    }
+    let Some((_, rest)) = name.rsplit_once("_PORT_") else { return false };
+    let mut parts = rest.trim_end_matches("_PORT").split('_');
+    let is_of_protocol = |part: &str| PROTOCOLS.contains(&part.to_ascii_lowercase().as_str());
+    let begins_right = parts.next().is_some_and(is_port) && parts.next().is_some_and(is_of_protocol);
+    begins_right
+        && match parts.next() {
+            Some("PROTO") => PROTOCOLS.contains(&value),
+            Some("ADDR") => is_address(value),
+            Some(_) => false,
+            None => is_url(value) || is_port(value),
+        }
 }
 
 /// Returns true if the process was started with the argument, in any position. For command lines that do not parse.
@@ -55,6 +97,8 @@ pub fn has_argument(argument: &str) -> bool {
 #[derive(Debug)]
 pub struct LoadedConfig {
     pub config: Config,
+    /// Variables that were ignored, because Kubernetes made them.
+    pub service_links: Vec<String>,
     pub shown: Vec<ResolvedSetting>,
 }
 
@@ -86,8 +130,12 @@ pub fn load_with_checks(sources: Sources, examine: impl Fn(&Config) -> Vec<Strin
     resolver.note(config.validate());
     let about = resolver.faults.iter().map(|fault| subject(fault).to_owned()).collect::<BTreeSet<_>>();
     resolver.note(examine(&config).into_iter().filter(|fault| !about.contains(subject(fault))).collect());
-    let Resolver { faults, shown, .. } = resolver;
-    if faults.is_empty() { Ok(LoadedConfig { config, shown }) } else { Err(configuration_error(&faults)) }
+    let Resolver { faults, shown, sources: Sources { service_links, .. }, .. } = resolver;
+    if faults.is_empty() {
+        Ok(LoadedConfig { config, service_links, shown })
+    } else {
+        Err(configuration_error(&faults))
+    }
 }
 
 /// Returns the name of the setting that a fault is about.
@@ -226,6 +274,13 @@ impl Resolver {
         }
         let value = self.sources.environment.get(&variable).cloned();
         let file = self.sources.environment.get(&file_variable).cloned();
+        // `docker run --env-file` and Kubernetes keep quotation marks that a shell would remove.
+        let quoted = [(&variable, &value), (&file_variable, &file)].into_iter().find(|(_, text)| is_quoted(text));
+        if let Some((name, _)) = quoted {
+            let setting = declaration.name();
+            self.faults.push(format!("{setting}: remove the quotation marks around the value (from {name})"));
+            return None;
+        }
         match (value, file) {
             (Some(_), Some(_)) => {
                 self.faults.push(format!("{}: both {variable} and {file_variable} are set", declaration.name()));
@@ -265,6 +320,12 @@ impl Resolver {
         collect_unknown("", &self.file, &mut unknown_keys);
         self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: unknown setting")));
     }
+}
+
+/// Returns true for a value in one pair of quotation marks.
+fn is_quoted(text: &Option<String>) -> bool {
+    let inside = |quote| text.as_ref()?.strip_prefix(quote)?.strip_suffix(quote).map(|inside| !inside.contains(quote));
+    ['"', '\''].into_iter().any(|quote| inside(quote) == Some(true))
 }
 
 /// Parses a value of a declaration.
@@ -320,6 +381,53 @@ mod tests {
     #[test]
     fn the_defaults_are_right() {
         assert!(load(Sources::default()).is_ok(), "{:?}", load(Sources::default()).err());
+    }
+
+    #[test]
+    fn variables_of_kubernetes_services_are_no_settings() {
+        let owned = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let links = [
+            ("YARROW_SERVICE_HOST", "10.96.12.7"),
+            ("YARROW_SERVICE_PORT", "8080"),
+            ("YARROW_SERVICE_PORT_HTTP", "8080"),
+            ("YARROW_PORT", "tcp://10.96.12.7:8080"),
+            ("YARROW_PORT_8080_TCP", "tcp://10.96.12.7:8080"),
+            ("YARROW_PORT_8080_TCP_PROTO", "tcp"),
+            ("YARROW_PORT_8080_TCP_PORT", "8080"),
+            ("YARROW_PORT_8080_TCP_ADDR", "10.96.12.7"),
+            ("YARROW_PORT_53_UDP", "udp://[fd00::1]:53"),
+            ("YARROW_EMAIL_PORT", "tcp://10.96.12.8:25"),
+            ("YARROW_EMAIL_PORT_25_SCTP_PROTO", "sctp"),
+            ("YARROW_POSTGRES_SERVICE_HOST", "fd00::2"),
+        ];
+        let settings = [
+            ("YARROW_EMAIL_PORT", "2525"),
+            ("YARROW_SERVICE_HOST", "example.org"),
+            ("YARROW_PORT", "8080"),
+            ("YARROW_PORT_8080_TCP_SPEED", "1"),
+            ("YARROW_REPORT_1_TCP", "x"),
+        ];
+        for link in links {
+            assert_eq!(take_service_links(&mut owned(&[link])), [link.0], "{link:?}");
+        }
+        for setting in settings {
+            assert!(take_service_links(&mut owned(&[setting])).is_empty(), "{setting:?}");
+        }
+    }
+
+    #[test]
+    fn quotation_marks_around_a_whole_value_are_refused() {
+        for (value, is_refused) in
+            [("\"https://a.example\"", true), ("'https://a.example'", true), ("https://a.example", false)]
+        {
+            let loaded = load(sources(&[], &[("YARROW_SERVER_PUBLIC_URL", value)]));
+            let fault = loaded.err().map(|error| error.detail.to_string());
+            let expected =
+                "server.public_url: remove the quotation marks around the value (from YARROW_SERVER_PUBLIC_URL)";
+            assert_eq!(fault.as_deref(), is_refused.then_some(expected));
+        }
     }
 
     #[test]

@@ -21,7 +21,17 @@ impl From<rusqlite::Error> for Error {
                 "The database, its directory or its disk is read-only; nothing was stored.",
                 "数据库、其目录或磁盘不可写，没有保存任何内容。",
             ),
-            _ => (code.meaning(), code.chinese()),
+            _ => match error.sqlite_error().map(|failure| failure.extended_code) {
+                Some(libsqlite3_sys::SQLITE_IOERR_GETTEMPPATH) => (
+                    "There is no writable directory for temporary files. Set TMPDIR to one, such as the data directory.",
+                    "没有可写的临时文件目录。请将 TMPDIR 设为可写目录，例如数据目录。",
+                ),
+                Some(libsqlite3_sys::SQLITE_IOERR_WRITE) => (
+                    "A write to the disk failed: the disk is failing, or the quota of the user is used up. Nothing was stored.",
+                    "写入磁盘失败：磁盘故障或用户配额已用尽，没有保存任何内容。",
+                ),
+                _ => (code.meaning(), code.chinese()),
+            },
         };
         let error = Self::new(code).detail(detail).caused_by(error);
         if matches!(code, Code::Internal | Code::Unauthenticated) {
