@@ -20,7 +20,7 @@ pub use words::{AudienceName, DocumentAudience, PayerClientKind, ProofKind, Word
 
 use super::{
     Parameter, Rules,
-    raw_value::{is_absent, is_same, plain_number, text},
+    raw_value::{is_absent, is_same, text},
 };
 use crate::{
     config::LimitsConfig,
@@ -91,7 +91,7 @@ where
     T: FromStr + PartialOrd + Display,
 {
     let text = text(value)?;
-    let text = plain_number(text.trim());
+    let text = crate::types::plain_number(text.trim());
     match text.parse() {
         _ if !is_whole_number(&text) => Err(Fault::new(FieldCode::InvalidType, ("must be a whole number", "须为整数"))),
         Ok(number) if bounds.contains(&number) => Ok(number),

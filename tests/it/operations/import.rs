@@ -149,6 +149,56 @@ fn every_fault_is_reported_with_its_line() {
 }
 
 #[test]
+fn lines_are_counted_with_any_line_end() {
+    let server = Setup::default().start();
+    let rows = "id,phoneNumber,nickname\n\na1,123,x\na2,13800138000,\"two\n\nlines\"\n\na3,124,y\n\"a\"\"4\",13800138001,z\na5,125,";
+    for (name, end) in [("lf", "\n"), ("crlf", "\r\n"), ("cr", "\r")] {
+        let path = write(&server, &format!("{name}.csv"), rows.replace('\n', end));
+        let report = server.command(&["import", "users", path.to_str().unwrap(), "--dry-run"]).expect(5).json();
+        let lines: Vec<_> = faults(&report).iter().map(|fault| fault.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(lines, ["3", "4", "8", "10"], "{name}: {report}");
+    }
+}
+
+#[test]
+fn an_unclosed_quotation_mark_is_found_at_its_row() {
+    let server = Setup::default().start();
+    let rest = "b2,13800138002,x\n".repeat(1 << 18);
+    let file = format!("id,phoneNumber,nickname\nb0,13800138000,x\nb1,13800138001,\"x\n{rest}");
+    let report = import(&server, "users", "long.csv", file, 5);
+    assert_eq!(counts(&report)[..2], [2, 1]);
+    assert!(
+        faults(&report)[0].starts_with("3 : is longer than 1 MiB; is a quotation mark not closed? The rows"),
+        "{report}"
+    );
+    let short = "id,phoneNumber,nickname\nb3,13800138003,x\nb4,\"13800138004,x\nb5,13800138005,x\n";
+    let report = import(&server, "users", "short.csv", short, 5);
+    assert_eq!(faults(&report), ["3 : has 2 fields, and the header has 3; is a quotation mark not closed?"]);
+}
+
+#[test]
+fn numbers_and_dates_are_read_as_databases_write_them() {
+    let server = Setup::default().start();
+    let users = "{\"id\":41,\"phoneNumber\":\"13800138000\",\"birthday\":\"0000-00-00\",\"createdAt\":\"0000-00-00 00:00:00\"}\n\
+                 {\"id\":42.0,\"phoneNumber\":\"13800138001\"}\n";
+    import(&server, "users", "users.ndjson", users, 0);
+    let balances = "{\"id\":41,\"coins\":60.0,\"points\":\"7.00\"}\n{\"id\":\"42\",\"coins\":6e1}\n";
+    import(&server, "balances", "balances.ndjson", balances, 0);
+    for phone in ["13800138000", "13800138001"] {
+        assert_eq!(server.coins(&server.sign_in(phone)), 60);
+    }
+    let history = "{\"userId\":41,\"localRecordId\":\"a\",\"timestamp\":1767225600000.0}\n\
+                   {\"userId\":41,\"localRecordId\":\"b\",\"timestamp\":\"1767225600000.000000\"}\n\
+                   {\"userId\":41,\"localRecordId\":\"c\\u0000\"}\n";
+    assert_eq!(
+        faults(&import(&server, "history", "history.ndjson", history, 5)),
+        ["3 localRecordId: must not contain NUL"]
+    );
+    let csv = "id,phoneNumber,birthday\n50,13800138002.0,1990-05-17\n";
+    assert!(faults(&import(&server, "users", "users.csv", csv, 5))[0].starts_with("2 phoneNumber: "));
+}
+
+#[test]
 fn unusable_files_are_refused() {
     let server = Setup::default().start();
     let refused = |name: &str, content: &str, options: &[&str], code: i32| {

@@ -1,14 +1,17 @@
 //! Reads rows of CSV and NDJSON files, whatever their columns contain.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io::{BufRead, Read},
 };
 
 use serde_json::{Map, Value};
 
 use super::{ImportFault, ImportFile, ImportFormat};
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    types::plain_number,
+};
 
 /// The most bytes of a row. Every field that the service accepts fits.
 const MAX_ROW: usize = 1 << 20;
@@ -39,7 +42,7 @@ pub fn each_row(file: &ImportFile, input: &mut dyn BufRead, each: EachRow<'_>) -
 }
 
 fn each_csv_row(file: &ImportFile, input: &mut dyn BufRead, each: EachRow<'_>) -> Result<()> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(LineCounter::new(input));
     let header = reader.byte_headers().map_err(unreadable)?.clone();
     let columns = header
         .iter()
@@ -55,11 +58,91 @@ fn each_csv_row(file: &ImportFile, input: &mut dyn BufRead, each: EachRow<'_>) -
         );
     }
     let mut record = csv::ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(unreadable)? {
-        let line = record.position().map_or(0, csv::Position::line);
-        each(reader.position().byte(), csv_row(&columns, &record, line))?;
+    loop {
+        let begin = reader.position().byte();
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {
+                let line = reader.get_mut().line_at(record.position().map_or(begin, csv::Position::byte));
+                each(reader.position().byte(), csv_row(&columns, &record, line))?;
+            }
+            Ok(false) => return Ok(()),
+            // The rest of the file belongs to this row.
+            Err(_) if reader.get_ref().is_row_too_long => {
+                let line = reader.get_mut().line_at(begin);
+                let message = "is longer than 1 MiB; is a quotation mark not closed? The rows after it were not read";
+                return each(begin, Err(row_fault(line, message)));
+            }
+            Err(error) => return Err(unreadable(error)),
+        }
     }
-    Ok(())
+}
+
+/// Counts the lines of a file with any line ends, and limits the bytes of a row. The CSV library counts line feeds and
+/// reads a row of any length.
+struct LineCounter<'input> {
+    input: &'input mut dyn BufRead,
+    /// The bytes read so far.
+    position: u64,
+    line_start: u64,
+    is_after_return: bool,
+    /// The position of the end of each line that was read since the last row, and whether the line is empty.
+    ends: VecDeque<(u64, bool)>,
+    /// The lines before those.
+    lines: u64,
+    row_start: u64,
+    is_row_too_long: bool,
+}
+
+impl<'input> LineCounter<'input> {
+    fn new(input: &'input mut dyn BufRead) -> Self {
+        Self {
+            input,
+            position: 0,
+            line_start: 0,
+            is_after_return: false,
+            ends: VecDeque::new(),
+            lines: 0,
+            row_start: 0,
+            is_row_too_long: false,
+        }
+    }
+
+    /// Returns the line of the row that begins at this position, after empty lines. Rows must come in their order.
+    fn line_at(&mut self, position: u64) -> u64 {
+        self.row_start = position;
+        while self.ends.front().is_some_and(|(end, is_empty)| *end < position || *is_empty) {
+            self.ends.pop_front();
+            self.lines += 1;
+        }
+        self.lines + 1
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let is_second_half = *byte == b'\n' && self.is_after_return;
+            if matches!(byte, b'\n' | b'\r') && !is_second_half {
+                self.ends.push_back((self.position, self.position == self.line_start));
+            }
+            self.is_after_return = *byte == b'\r';
+            self.position += 1;
+            if matches!(byte, b'\n' | b'\r') {
+                self.line_start = self.position;
+            }
+        }
+    }
+}
+
+impl Read for LineCounter<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        // Quotation marks inside of a field are doubled, and the next rows are read ahead.
+        if self.position - self.row_start > 2 * MAX_ROW as u64 + buffer.len() as u64 {
+            self.is_row_too_long = true;
+            return Err(std::io::Error::other("a row is too long"));
+        }
+        let read = self.input.read(buffer)?;
+        self.count(&buffer[..read]);
+        Ok(read)
+    }
 }
 
 fn csv_row(columns: &[&'static str], record: &csv::ByteRecord, line: u64) -> Result<SourceRow, ImportFault> {
@@ -67,7 +150,9 @@ fn csv_row(columns: &[&'static str], record: &csv::ByteRecord, line: u64) -> Res
         return Err(row_fault(line, "is longer than 1 MiB; is a quotation mark not closed?"));
     }
     if record.len() != columns.len() {
-        let message = format!("has {} fields, and the header has {}", record.len(), columns.len());
+        let has_lines = record.as_slice().iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+        let hint = if has_lines { "; is a quotation mark not closed?" } else { "" };
+        let message = format!("has {} fields, and the header has {}{hint}", record.len(), columns.len());
         return Err(row_fault(line, &message));
     }
     let mut values = HashMap::new();
@@ -120,6 +205,7 @@ fn json_row(file: &ImportFile, row: &[u8], line: u64) -> Result<SourceRow, Impor
             Value::Null => continue,
             Value::String(text) if text.trim().is_empty() => continue,
             Value::String(text) => text,
+            Value::Number(number) => plain_number(&number.to_string()).into_owned(),
             other => other.to_string(),
         };
         values.insert(column, text);

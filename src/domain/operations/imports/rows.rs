@@ -13,7 +13,10 @@ use crate::{
         money::ledger::{Asset, LARGEST_BALANCE},
     },
     error::{Fault, FieldCode},
-    types::{EmailAddress, JsonText, PhoneNumber, TimeInput, Timestamp, clean, clean_as_sent, clean_line, clean_lines},
+    types::{
+        EmailAddress, JsonText, PhoneNumber, TimeInput, Timestamp, clean, clean_as_sent, clean_line, clean_lines,
+        plain_number,
+    },
 };
 
 /// The most characters of an id in the former backend.
@@ -112,9 +115,9 @@ impl<'core> RowParser<'core> {
         let nickname = columns.optional("nickname", |text| clean_line(text, limits.nickname as usize));
         let gender = columns.optional("gender", parse_gender);
         let today = limits.time_zone.today(self.now);
-        let birthday = columns.optional("birthday", |text| parse_birthday(text, &limits.time_zone, today));
+        let birthday = columns.optional_date("birthday", |text| parse_birthday(text, &limits.time_zone, today));
         let signature = columns.optional("signature", |text| clean_lines(text, limits.signature as usize));
-        let created_at = columns.optional("createdAt", |text| self.past_time(text));
+        let created_at = columns.optional_date("createdAt", |text| self.past_time(text));
         if phone_number.is_none() && email.is_none() && columns.faults.is_empty() {
             columns.fault("", "needs a phone number or an email address");
         }
@@ -139,7 +142,7 @@ impl<'core> RowParser<'core> {
         let json_data = columns.optional("jsonData", |text| parse_json(text, limits.json_data.0));
         let ai_result = columns.optional("aiResult", |text| bounded(text, limits.ai_result.0));
         let timestamp = columns.optional("timestamp", parse_client_timestamp);
-        let created_at = columns.optional("createdAt", |text| self.past_time(text));
+        let created_at = columns.optional_date("createdAt", |text| self.past_time(text));
         let draft = HistoryDraft {
             local_record_id: Cow::Owned(record_id?),
             question_type: question_type.map(Cow::Owned),
@@ -190,6 +193,12 @@ impl Columns {
         self.parsed(column, parse(&text))
     }
 
+    /// As [`Self::optional`]. MySQL writes `0000-00-00` for a missing date.
+    fn optional_date<T>(&mut self, column: &str, parse: impl FnOnce(&str) -> Result<T, Fault>) -> Option<T> {
+        let text = self.row.take(column).filter(|text| !text.trim().starts_with("0000-00-00"))?;
+        self.parsed(column, parse(&text))
+    }
+
     fn parsed<T>(&mut self, column: &str, parsed: Result<T, Fault>) -> Option<T> {
         parsed.map_err(|fault| self.fault(column, &fault.message.english)).ok()
     }
@@ -214,7 +223,7 @@ fn parse_gender(text: &str) -> Result<Gender, Fault> {
 }
 
 fn parse_amount(text: &str) -> Result<i64, Fault> {
-    let amount = text.trim().parse::<i64>().ok();
+    let amount = plain_number(text.trim()).parse::<i64>().ok();
     let amount = amount.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, ("must be a whole number", "须为整数")))?;
     if (0..=LARGEST_BALANCE).contains(&amount) {
         return Ok(amount);
@@ -235,7 +244,7 @@ fn parse_json(text: &str, limit: u64) -> Result<JsonText<'static>, Fault> {
 }
 
 fn parse_client_timestamp(text: &str) -> Result<JsonText<'static>, Fault> {
-    let number = text.trim().parse::<i64>();
+    let number = plain_number(text.trim()).parse::<i64>();
     let number = number.map_err(|_| {
         Fault::new(FieldCode::InvalidFormat, ("must be a whole number of milliseconds", "须为毫秒数（整数）"))
     })?;

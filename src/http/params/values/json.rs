@@ -9,7 +9,7 @@ use crate::{
         body::RawValue,
         params::{
             Parameter, Rules,
-            raw_value::{half_pair, plain_number, text, text_of},
+            raw_value::{half_pair, text, text_of},
         },
     },
     types::{JsonText, Timestamp, clean_as_sent},
@@ -75,7 +75,7 @@ impl Parameter for ClientTimestamp {
 
 /// Returns true if the whole part of a JSON number fits into a signed 64-bit integer.
 fn is_in_64_bits(number: &str) -> bool {
-    let number = plain_number(number);
+    let number = crate::types::plain_number(number);
     if number.contains(['.', 'e', 'E']) {
         return number.parse::<f64>().is_ok_and(|number| (-(2_f64.powi(63))..2_f64.powi(63)).contains(&number));
     }
