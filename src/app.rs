@@ -151,8 +151,11 @@ impl App {
         }
         let [is_started, has_log] = [DATABASE, NETWORK_LOG].map(|name| directory.join(name).exists());
         let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
+        // A command that only looks creates no schema in a database whose name is mistyped.
+        let is_look_at_server = mode == OpenMode::Attach && config.database.url.is_some();
+        let policy_of_store = if is_look_at_server { SchemaPolicy::RequireCurrent } else { policy };
         let clock = Clock::default();
-        let store = open_store(config, &tuning(config), clock.clone(), policy)?;
+        let store = open_store(config, &tuning(config), clock.clone(), policy_of_store)?;
         store.read(ensure_not_moved_in)?;
         let keys = open_keys(config, &store, mode)?;
         // Rows are sealed under the recorded key only.

@@ -328,6 +328,118 @@ fn a_copy_with_another_key_refuses_to_start() {
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_server_that_cannot_be_used_says_why() {
+    let database = SharedDatabase::create();
+    let mut admin = database.client("postgres");
+    let name = |suffix: &str| format!("{}_{suffix}", database.name);
+    for sql in [
+        format!("create database {} template template0 encoding 'LATIN1' locale 'C'", name("latin")),
+        format!("create database {} template template0", name("rights")),
+        format!("create database {} template template0", name("foreign")),
+        format!("create database {} template template0", name("readonly")),
+        format!("alter database {} set default_transaction_read_only = on", name("readonly")),
+        format!("create role {} login", name("guest")),
+    ] {
+        admin.batch_execute(&sql).unwrap();
+    }
+    database.client(&name("foreign")).batch_execute("create table users (id integer)").unwrap();
+    let address = |database_name: &str, user: &str| {
+        format!("postgres:///{database_name}?host={}&user={user}", database.socket.display())
+    };
+    let owner = database.user.as_str();
+    for (url, exit_code, expected) in [
+        (address("absent", owner), 1, ["The database does not exist", "\"absent\" does not exist (SQLSTATE 3D000)"]),
+        (address("postgres", "absent"), 1, ["refuses the sign-in", "\"absent\" does not exist (SQLSTATE 28000)"]),
+        (
+            address(&name("rights"), &name("guest")),
+            1,
+            ["lacks a right", "permission denied for schema public (SQLSTATE 42501)"],
+        ),
+        (address(&name("latin"), owner), 3, ["has the encoding LATIN1", "'UTF8'"]),
+        (address(&name("readonly"), owner), 1, ["The database is read-only", "transaction_read_only is on"]),
+        (address(&name("foreign"), owner), 6, ["a table `users` of another program", "a database of its own"]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = crate::support::Binary::command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+        let output = command.env("YARROW_DATABASE_URL", &url).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit_code), "{url}: {printed}");
+        assert!(expected.iter().all(|part| printed.contains(part)), "{url}: {printed}");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn commands_that_look_create_no_schema() {
+    let database = SharedDatabase::create();
+    for arguments in [&["users", "list"][..], &["doctor"], &["ledger", "verify"], &["words", "list"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = crate::support::Binary::command();
+        command.args(arguments).arg("--data-dir").arg(directory.path().join("data"));
+        let output = command.env("YARROW_DATABASE_URL", database.url_at(&database.socket)).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {printed}");
+        assert!(printed.contains("There is no installation in the database"), "{printed}");
+        assert!(!directory.path().join("data/secret.key").exists());
+    }
+    assert_eq!(database.count("select count(*) from pg_tables where schemaname = 'public'"), 0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn connections_to_a_read_only_server_are_not_kept() {
+    let database = SharedDatabase::create();
+    let server = database.setup().start();
+    let user = server.sign_in(PHONE);
+    let mut admin = database.client("postgres");
+    let mut cut_after = |value: &str| {
+        admin
+            .batch_execute(&format!("alter database {} set default_transaction_read_only = {value}", database.name))
+            .unwrap();
+        let cut = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", database.name);
+        admin.batch_execute(&cut).unwrap();
+    };
+    cut_after("on");
+    eventually("reads fail, too", || server.get("/coin/balance").by(&user).send().status == 503);
+    server
+        .put("/user/nickname")
+        .by(&user)
+        .json(&json!({ "nickname": "甲" }))
+        .send()
+        .expect_problem(503, "storage_failed");
+    cut_after("off");
+    eventually("changes succeed", || {
+        server.put("/user/nickname").by(&user).json(&json!({ "nickname": "乙" })).send().status == 200
+    });
+    for _ in 0..20 {
+        let profile = server.get("/user/profile").by(&user).send().expect(200).json();
+        assert_eq!(profile["nickname"], "乙");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn the_name_of_a_copy_survives_a_restart_and_differs_by_machine() {
+    let database = SharedDatabase::create();
+    let copies = || {
+        let rows = database.client(&database.name).query("select copy from store_copies where is_server = 1", &[]);
+        rows.unwrap().iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>()
+    };
+    let server = database.setup().start();
+    let first = copies();
+    let directory = server.kill();
+    let server = database.setup().on(&directory).start();
+    assert_eq!(copies(), first);
+    server.kill();
+    // Another machine of the same template, with the same host name and path.
+    std::fs::remove_file(directory.join("machine.id")).unwrap();
+    let _other = database.setup().on(&directory).start();
+    assert_eq!(copies().len(), 2);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn operations_on_files_are_refused() {
     let database = SharedDatabase::create();
     let server = database.setup().start();

@@ -5,7 +5,10 @@ use std::path::Path;
 use crate::{
     clock::Clock,
     config::Config,
-    domain::{moderation::words, operations::backups},
+    domain::{
+        moderation::words,
+        operations::backups::{self, follow::MachineFiles},
+    },
     error::{Code, Error, Result},
     keys::{KEYS, SERVER_KEY},
     store::{
@@ -89,7 +92,8 @@ pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy:
 }
 
 /// Returns the name of this process among the copies of the service: that of the data directory on this machine for the
-/// process that holds its lock, another one for a command beside it.
+/// process that holds its lock, another one for a command beside it. Machines of one template have the same host name, so
+/// the id of the data directory is a part of it.
 fn copy_name(config: &Config, policy: SchemaPolicy) -> Result<String> {
     if policy == SchemaPolicy::RequireCurrent {
         return random_hex::<16>();
@@ -97,7 +101,8 @@ fn copy_name(config: &Config, policy: SchemaPolicy) -> Result<String> {
     let directory = config.data_dir();
     let path = directory.canonicalize().map_err(|error| files::file_error(directory, error))?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    Ok(hex(&sha256(&format!("{machine} {}", path.display()))[..16]))
+    let id = MachineFiles::new(directory).id()?;
+    Ok(hex(&sha256(&format!("{machine} {} {id}", path.display()))[..16]))
 }
 
 /// Returns the reason why a missing database counts as lost. A first start creates it before the keys, so keys without a

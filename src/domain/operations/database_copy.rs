@@ -141,6 +141,11 @@ pub fn copy(
     let tables = copy_tables(&source.side, &target.side, progress)?;
     let ledger_entries = verify_ledger(&target.side, progress)?;
     let OpenPlace { side, new, _lock } = target;
+    if let DatabasePlace::Directory(directory) = to
+        && !directory.join("backups").exists()
+    {
+        side.write(|tx| super::backups::forget_in(tx))?;
+    }
     side.commit()?;
     let keys = match to {
         DatabasePlace::Directory(directory) => copy_keys(key_directory(config, from), directory)?,

@@ -9,12 +9,12 @@ use rustls::{
 use secrecy::{ExposeSecret, SecretString};
 use tokio_postgres::{
     Config, NoTls,
-    config::{Host, SslMode},
+    config::{Host, SslMode, TargetSessionAttrs},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
-use url::Url;
+use url::form_urlencoded;
 
-use super::{driver::Driver, session::Session};
+use super::{driver::Driver, errors::read_only_server, session::Session};
 use crate::{
     error::{Error, Result},
     store::Tuning,
@@ -25,6 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT_MS: u32 = 30_000;
 /// The time limit of a transaction that waits for this program, after which a copy that hangs frees the write lock.
 const IDLE_IN_TRANSACTION_TIMEOUT_MS: u32 = 60_000;
+
+/// The directories in which the server on this machine has its socket.
+const SOCKET_DIRECTORIES: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 
 /// The address of a database, and how it is reached.
 #[derive(Clone)]
@@ -38,32 +41,35 @@ pub(super) struct Address {
 pub(super) struct Connector(Address);
 
 impl Address {
-    /// Reads a URL such as `postgres://user:password@host/name?sslmode=verify-full&sslrootcert=/etc/ca.pem`.
+    /// Reads a URL such as `postgres://user:password@host/name?sslmode=verify-full&sslrootcert=/etc/ca.pem`, as libpq does:
+    /// it may name several hosts, or none for the server on this machine.
     ///
     /// # Errors
     /// `configuration` naming the faulty part, but never the password.
     pub(super) fn parse(url: &SecretString) -> Result<Self> {
         let unusable = |fault: &str| Error::misconfigured(format!("database.url: {fault}"));
-        let mut url = Url::parse(url.expose_secret()).map_err(|_| unusable("it is not a URL"))?;
-        if !matches!(url.scheme(), "postgres" | "postgresql") {
+        let (base, query) = url.expose_secret().split_once('?').unwrap_or((url.expose_secret(), ""));
+        if !["postgres://", "postgresql://"].iter().any(|scheme| base.starts_with(scheme)) {
             return Err(unusable("it must begin with postgres://"));
         }
-        let (mut mode, mut roots, mut others) = (None, None, Vec::new());
-        for (name, value) in url.query_pairs() {
+        let (mut mode, mut roots, mut others) = (None, None, form_urlencoded::Serializer::new(String::new()));
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "sslmode" => mode = Some(value.into_owned()),
                 "sslrootcert" => roots = Some(value.into_owned()),
-                _ => others.push((name.into_owned(), value.into_owned())),
+                _ => drop(others.append_pair(&name, &value)),
             }
         }
-        url.set_query(None);
-        if !others.is_empty() {
-            url.query_pairs_mut().extend_pairs(others);
-        }
         // The library reads a plus sign as itself and not as a space. One that is meant is written `%2B` here.
-        let query = url.query().map(|query| query.replace('+', "%20"));
-        url.set_query(query.as_deref());
-        let mut config: Config = url.as_str().parse().map_err(|error| unusable(&format!("{error}")))?;
+        let address = format!("{base}?{}", others.finish().replace('+', "%20"));
+        let mut config: Config = address.parse().map_err(|error| unusable(&format!("{error}")))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            config.host_path(default_socket(config.get_ports().first().copied().unwrap_or(5432)));
+        }
+        // Of several servers, a standby is passed over.
+        if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         let is_local = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
@@ -81,17 +87,24 @@ impl Address {
     }
 }
 
+/// Returns the directory of the socket of the server on this machine: that of Debian and Fedora, or that of PostgreSQL.
+fn default_socket(port: u16) -> &'static str {
+    let has_socket = |directory: &&str| Path::new(directory).join(format!(".s.PGSQL.{port}")).exists();
+    let [usual, ..] = SOCKET_DIRECTORIES;
+    SOCKET_DIRECTORIES.into_iter().find(has_socket).unwrap_or(usual)
+}
+
 /// Returns the address of a database without its password, to show it. A text that is no URL is not shown at all.
 pub fn without_password(url: &SecretString) -> String {
-    let Ok(mut url) = Url::parse(url.expose_secret()) else { return "postgres://".to_owned() };
-    // Fails for a URL without a host, which has no password either.
-    let _ = url.set_password(None);
-    let others: Vec<_> = url.query_pairs().into_owned().filter(|(name, _)| name != "password").collect();
-    url.set_query(None);
-    if !others.is_empty() {
-        url.query_pairs_mut().extend_pairs(others);
-    }
-    url.into()
+    let (base, query) = url.expose_secret().split_once('?').unwrap_or((url.expose_secret(), ""));
+    let Some((scheme, rest)) = base.split_once("://") else { return "postgres://".to_owned() };
+    let shown = match rest.rsplit_once('@') {
+        Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => base.to_owned(),
+    };
+    let others = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "password");
+    let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
+    if others.is_empty() { shown } else { format!("{shown}?{others}") }
 }
 
 fn tls_config(roots: Option<&Path>) -> Result<ClientConfig> {
@@ -132,15 +145,25 @@ impl Connector {
         let session = Session::new(client, driver);
         // Every answered change must be on disk, whatever the server's default is. A plan for each execution often takes
         // longer than the statement; one plan for all parameters is what SQLite makes, too.
-        session.run(&format!(
+        let state = session.run_for_row(&format!(
             "set statement_timeout = {STATEMENT_TIMEOUT_MS}; \
              set idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS}; \
              set client_min_messages = warning; \
              set plan_cache_mode = force_generic_plan; \
              select set_config('synchronous_commit', 'on', false) \
-             where current_setting('synchronous_commit') in ('off', 'local', 'remote_write')"
+             where current_setting('synchronous_commit') in ('off', 'local', 'remote_write'); \
+             select pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('server_encoding')"
         ))?;
-        Ok(session)
+        // After a failover an address may lead to the old server for a while. Its reads would be old, and the pool would
+        // keep the connection for half an hour.
+        match [0, 1, 2].map(|column| state.get(column).and_then(Option::as_deref)) {
+            [Some("t"), ..] => Err(read_only_server("the server is a standby: pg_is_in_recovery() is true")),
+            [_, Some("on"), _] => Err(read_only_server("transaction_read_only is on")),
+            [_, _, Some(encoding)] if encoding != "UTF8" => Err(Error::misconfigured(format!(
+                "database.url: the database has the encoding {encoding}; create it with encoding 'UTF8' template template0"
+            ))),
+            _ => Ok(session),
+        }
     }
 }
 
@@ -203,6 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn an_address_names_several_hosts_or_none() {
+        let several = parse("postgres://yarrow@a.example.org:5433,b.example.org/yarrow").unwrap();
+        assert_eq!((several.config.get_hosts().len(), several.config.get_ports()), (2, &[5433, 5432][..]));
+        assert_eq!(several.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert!(several.tls.is_some());
+        let local = parse("postgres:///yarrow").unwrap();
+        assert!(matches!(local.config.get_hosts(), [Host::Unix(path)] if path.is_absolute()));
+        assert!(local.tls.is_none());
+    }
+
+    #[test]
     fn options_of_the_session_may_have_spaces() {
         let address =
             parse("postgres:///yarrow?host=/run/postgresql&options=-c%20jit%3Doff%20-c%20a.b%3D1%2B1").unwrap();
@@ -218,6 +252,7 @@ mod tests {
         );
         assert_eq!(shown("postgres:///yarrow?password=secret"), "postgres:///yarrow");
         assert!(!shown("secret").contains("secret"));
+        assert_eq!(shown("postgres://ada:se@cret@a:1,b:2/yarrow"), "postgres://ada@a:1,b:2/yarrow");
     }
 
     #[test]

@@ -64,8 +64,8 @@ pub(super) use tokio_postgres::Row as ServerRow;
 
 /// Returns true if the error reports damage in the files of the database.
 pub(super) fn is_damage(error: &Error) -> bool {
-    let source = error.source.as_ref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
-    source.is_some_and(errors::is_damage)
+    let source = error.source.as_ref().and_then(|source| source.downcast_ref::<errors::ServerFailure>());
+    source.is_some_and(|failure| errors::is_damage(&failure.0))
 }
 
 /// The use of a database server by this copy of the service, and the other copies.

@@ -30,6 +30,8 @@ pub struct ServerReport {
     pub live_rows: i64,
     /// Rows that were changed or deleted and still use space.
     pub dead_rows: i64,
+    /// Copies of the service that run.
+    pub copies: u32,
     /// The role may do everything, which the service does not need.
     pub is_superuser: bool,
 }
@@ -47,7 +49,10 @@ const REPORT: &str = concat!(
     cast(current_setting('max_connections') as bigint), pg_database_size(current_database()), \
     (select cast(coalesce(sum(n_live_tup), 0) as bigint) from pg_stat_user_tables), \
     (select cast(coalesce(sum(n_dead_tup), 0) as bigint) from pg_stat_user_tables), \
-    (select rolsuper from pg_roles where rolname = current_user)"
+    (select rolsuper from pg_roles where rolname = current_user), \
+    (select count(*) from store_copies where is_server = 1 and seen_at > ",
+    server_clock!(),
+    " - 15000)"
 );
 
 pub(super) fn read(session: &Session) -> Result<ServerReport> {
@@ -67,6 +72,7 @@ pub(super) fn read(session: &Session) -> Result<ServerReport> {
             live_rows: row.get(11)?,
             dead_rows: row.get(12)?,
             is_superuser: row.get(13)?,
+            copies: row.get(14)?,
         })
     })?;
     report.ok_or_else(|| Error::internal("the server reported nothing"))

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::session::Session;
 use crate::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
     store::{SchemaPolicy, transaction::Access},
 };
 
@@ -29,10 +29,11 @@ pub(super) fn prepare(session: &Session, policy: SchemaPolicy) -> Result<()> {
     let mut attempts = 0;
     loop {
         match prepare_once(session, policy) {
-            // Another copy creates the same tables.
+            // Another copy creates the same tables, or they belong to another program.
             Err(Failure::Taken) if attempts < ATTEMPTS => {
                 attempts += 1;
                 session.run("rollback")?;
+                ensure_no_foreign_table(session)?;
                 sleep(PAUSE);
             }
             Err(Failure::Taken) => return Err(Error::internal("another copy does not finish the schema")),
@@ -69,6 +70,11 @@ impl From<tokio_postgres::Error> for Failure {
 fn prepare_once(session: &Session, policy: SchemaPolicy) -> Result<(), Failure> {
     session.run("begin")?;
     let found = version(session)?;
+    if found == 0 && policy == SchemaPolicy::RequireCurrent {
+        let detail =
+            "There is no installation in the database. `yarrow serve` creates one there; database.url names it.";
+        return Err(Error::new(Code::NotFound).english_detail(detail).into());
+    }
     policy.permit(found, VERSION)?;
     for step in &STEPS[found..] {
         session.run(step)?;
@@ -77,6 +83,21 @@ fn prepare_once(session: &Session, policy: SchemaPolicy) -> Result<(), Failure> 
         session.run(&format!("update store_state set schema_version = {VERSION} where id = 0"))?;
     }
     session.run("commit")?;
+    Ok(())
+}
+
+/// Rejects a database that has a table of the schema but not the schema: it belongs to another program.
+fn ensure_no_foreign_table(session: &Session) -> Result<()> {
+    let names = STEPS.iter().flat_map(|step| step.lines()).filter_map(|line| line.strip_prefix("create table "));
+    for name in names.filter_map(|rest| rest.split([' ', '(']).next()) {
+        let find = "select cast(count(to_regclass(cast(?1 as text))) as bigint) \
+                    where to_regclass('store_state') is null";
+        if Access::Server(session).first(find, &[name], |row| row.get::<i64>(0))?.unwrap_or(0) > 0 {
+            return Err(Error::new(Code::DataDirectoryUnusable).english_detail(format!(
+                "The database has a table `{name}` of another program. Give the service a database of its own."
+            )));
+        }
+    }
     Ok(())
 }
 

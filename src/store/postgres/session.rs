@@ -19,7 +19,9 @@ use futures_util::{
     Stream,
     future::{join, try_join_all},
 };
-use tokio_postgres::{Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, Statement};
+use tokio_postgres::{
+    Client, CopyInSink, Error as DatabaseError, Row as ServerRow, RowStream, SimpleQueryMessage, Statement,
+};
 
 use super::{driver::Driver, errors::is_connection_lost};
 use crate::{
@@ -124,6 +126,17 @@ impl Session {
     /// Runs statements without parameters, with those that were deferred before them.
     pub(super) fn run(&self, sql: &str) -> Result<(), DatabaseError> {
         self.round_trip(async { self.client.batch_execute(sql).await })
+    }
+
+    /// Runs statements without parameters, and returns the values of the last row as text.
+    pub(super) fn run_for_row(&self, sql: &str) -> Result<Vec<Option<String>>, DatabaseError> {
+        let answers = self.round_trip(async { self.client.simple_query(sql).await })?;
+        let rows = answers.iter().filter_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let last = rows.last().map(|row| (0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect());
+        Ok(last.unwrap_or_default())
     }
 
     /// Ends a transaction that failed.

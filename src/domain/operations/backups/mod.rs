@@ -46,7 +46,7 @@ pub use create::{CreatedBackup, create, create_before, run_if_due};
 pub use restore_test::{RestoreTest, test_restore};
 pub use restoring::{RestoreResult, restore, restore_keys, restore_to_server};
 pub use retention::{newest_sound, prune};
-pub use status::{BackupFailure, BackupStatus, LastBackup, adopt_newest, status_in};
+pub use status::{BackupFailure, BackupStatus, LastBackup, adopt_newest, forget_in, status_in};
 
 const PREFIX: &str = "yarrow-";
 const SUFFIX: &str = ".db";

@@ -89,13 +89,19 @@ pub fn adopt_newest(core: &Core) -> Result<()> {
         is_sound: matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound()),
     });
     let adopt = move |tx: &Write<'_>| {
-        settings::remove_in(tx, LAST_FAILURE)?;
-        match &last {
-            Some(last) => settings::put_json_in(tx, LAST_BACKUP, last),
-            None => settings::remove_in(tx, LAST_BACKUP),
-        }
+        forget_in(tx)?;
+        last.as_ref().map_or(Ok(()), |last| settings::put_json_in(tx, LAST_BACKUP, last))
     };
     core.store.write(adopt).wait()
+}
+
+/// Forgets the backups of another directory, in a database that was copied from there.
+///
+/// # Errors
+/// Storage errors.
+pub fn forget_in(tx: &Write<'_>) -> Result<()> {
+    settings::remove_in(tx, LAST_BACKUP)?;
+    settings::remove_in(tx, LAST_FAILURE)
 }
 
 /// Stores an outcome.

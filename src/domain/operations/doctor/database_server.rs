@@ -18,7 +18,6 @@ pub(super) fn checks(services: Services<'_>, report: &ServerReport) -> Result<Ve
     let difference = (report.at - now.0).abs();
     let (used, accepted) = (report.connections, report.max_connections);
     let needed = core.config.database.long_reads + core.config.server.worker_threads() + 3;
-    let copies = core.store.other_copies() + 1;
     let (live, dead) = (report.live_rows, report.dead_rows);
     let standbys = &report.synchronous_standbys;
     Ok(vec![
@@ -77,6 +76,6 @@ pub(super) fn checks(services: Services<'_>, report: &ServerReport) -> Result<Ve
             (!report.is_superuser, "no superuser"),
             (Verdict::Warn, "a superuser: give the service a role that only owns this database"),
         ),
-        Check::new(GROUP, "copies", Verdict::Pass, pluralize(u64::from(copies), "copy serves", "copies serve")),
+        Check::new(GROUP, "copies", Verdict::Pass, pluralize(u64::from(report.copies), "copy serves", "copies serve")),
     ])
 }

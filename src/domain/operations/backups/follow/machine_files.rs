@@ -40,7 +40,7 @@ impl MachineFiles {
     ///
     /// # Errors
     /// Storage errors.
-    pub(super) fn id(&self) -> Result<String> {
+    pub fn id(&self) -> Result<String> {
         if let Some(id) = self.read(ID)?.filter(|id| !id.is_empty()) {
             return Ok(id);
         }
