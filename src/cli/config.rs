@@ -9,6 +9,7 @@ use super::{Common, row, table};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use yarrow::{
     config::{DECLARATIONS, Declaration, ResolvedSetting},
+    domain::operations::preflight,
     error::Result,
 };
 
@@ -51,7 +52,7 @@ fn declarations_json() -> Value {
 }
 
 fn show(common: &Common) -> Result<()> {
-    let shown = common.load()?.shown;
+    let shown = common.load_for_service(preflight::faults)?.shown;
     let to_json = |setting: &ResolvedSetting| json!({ "name": setting.name, "value": setting.to_json(), "origin": setting.origin });
     common.output(&shown.iter().map(to_json).collect::<Vec<_>>(), || {
         let rows = shown.iter().map(|ResolvedSetting { name, value, origin }| row![name, shorten(value), origin]);

@@ -7,6 +7,7 @@ use super::{Common, backup::show_progress, cli_authority, row, start_logging, sy
 use yarrow::{
     domain::operations::{
         audit::AuditEvent,
+        backups,
         database_copy::{self, DatabaseMove, DatabasePlace},
     },
     error::Result,
@@ -53,7 +54,7 @@ fn copy(common: &Common, from: &DatabasePlace, to: &DatabasePlace) -> Result<()>
     let config = common.load()?.config;
     start_logging(&config.log)?;
     let event = event("database copy", format!("{} to {}", from.describe(), to.describe()));
-    let moved = database_copy::copy(&config, (from, to), &event, &mut show_progress(common))?;
+    let moved = database_copy::copy(&config, (from, to), &event, backups::forget_in, &mut show_progress(common))?;
     let DatabaseMove { tables, ledger_entries, keys, took } = moved;
     let rows: u64 = tables.iter().map(|table| table.rows).sum();
     let listed: Vec<_> =

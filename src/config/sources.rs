@@ -158,6 +158,8 @@ fn located(text: &str, error: &toml::de::Error) -> String {
 
 pub(super) struct Resolver {
     sources: Sources,
+    /// The file as it is written, to find lines.
+    text: String,
     file: toml::Table,
     faults: Vec<String>,
     shown: Vec<ResolvedSetting>,
@@ -168,18 +170,20 @@ pub(super) struct Resolver {
 
 impl Resolver {
     fn new(sources: Sources) -> Self {
-        let mut faults = Vec::new();
+        let (mut faults, mut written) = (Vec::new(), String::new());
         let file: Option<toml::Table> = sources.file.as_ref().and_then(|path| {
             let name = path.display();
             let text = std::fs::read_to_string(path).map_err(|error| faults.push(format!("{name}: {error}"))).ok()?;
             let text = without_byte_order_mark(&text);
+            text.clone_into(&mut written);
             text.parse().map_err(|error| faults.push(format!("{name}: {}", located(text, &error)))).ok()
         });
         let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
         // Settings in an unreadable file are unknown.
         let unknown = if faults.is_empty() { &[][..] } else { DECLARATIONS };
         let misread = unknown.iter().map(Declaration::name).collect();
-        Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables, misread }
+        let file = file.unwrap_or_default();
+        Self { sources, text: written, file, faults, shown: Vec::new(), known_variables, misread }
     }
 
     /// Returns the setting's effective value. If it is invalid, records the fault and returns the default.
@@ -275,7 +279,9 @@ impl Resolver {
         let value = self.sources.environment.get(&variable).cloned();
         let file = self.sources.environment.get(&file_variable).cloned();
         // `docker run --env-file` and Kubernetes keep quotation marks that a shell would remove.
-        let quoted = [(&variable, &value), (&file_variable, &file)].into_iter().find(|(_, text)| is_quoted(text));
+        let quoted = [(&variable, &value), (&file_variable, &file)]
+            .into_iter()
+            .find(|(_, text)| text.as_deref().is_some_and(is_quoted));
         if let Some((name, _)) = quoted {
             let setting = declaration.name();
             self.faults.push(format!("{setting}: remove the quotation marks around the value (from {name})"));
@@ -315,17 +321,51 @@ impl Resolver {
     fn refuse_unknown_names(&mut self) {
         let variables = self.sources.environment.keys().chain(&self.sources.unreadable);
         let unknown_variables = variables.filter(|name| !self.known_variables.contains(name.as_str()));
-        self.faults.extend(unknown_variables.map(|name| format!("{name}: unknown setting")));
+        self.faults.extend(unknown_variables.map(|name| {
+            let known = self.known_variables.iter().filter(|known| !known.ends_with("_FILE"));
+            format!("{name}: unknown setting{}", nearest(name, known.map(String::as_str)))
+        }));
         let mut unknown_keys = Vec::new();
         collect_unknown("", &self.file, &mut unknown_keys);
-        self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: unknown setting")));
+        let path = self.sources.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+        let names: Vec<_> = DECLARATIONS.iter().map(Declaration::name).collect();
+        self.faults.extend(unknown_keys.into_iter().map(|name| {
+            let line = line_of(&self.text, &name).map(|line| format!(", line {line}")).unwrap_or_default();
+            let hint = nearest(&name, names.iter().map(String::as_str));
+            format!("{name}: unknown setting{hint} (from {path}{line})")
+        }));
     }
 }
 
 /// Returns true for a value in one pair of quotation marks.
-fn is_quoted(text: &Option<String>) -> bool {
-    let inside = |quote| text.as_ref()?.strip_prefix(quote)?.strip_suffix(quote).map(|inside| !inside.contains(quote));
+fn is_quoted(text: &str) -> bool {
+    let inside = |quote| text.strip_prefix(quote)?.strip_suffix(quote).map(|inside: &str| !inside.contains(quote));
     ['"', '\''].into_iter().any(|quote| inside(quote) == Some(true))
+}
+
+/// Returns a hint at the known name that is most like an unknown one, or nothing.
+fn nearest<'name>(unknown: &str, known: impl Iterator<Item = &'name str>) -> String {
+    let by_distance = known.map(|name| (strsim::damerau_levenshtein(unknown, name), name));
+    match by_distance.min() {
+        Some((distance, name)) if distance <= 3 => format!("; is `{name}` meant?"),
+        _ => String::new(),
+    }
+}
+
+/// Returns the line of a key or a section in a file.
+fn line_of(text: &str, name: &str) -> Option<usize> {
+    let mut section = String::new();
+    text.lines()
+        .position(|line| {
+            let line = line.trim();
+            if let Some(header) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+                header.trim().clone_into(&mut section);
+                return section == name;
+            }
+            let key = line.split('=').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+            if section.is_empty() { key == name } else { name.strip_prefix(&section) == Some(&format!(".{key}")) }
+        })
+        .map(|index| index + 1)
 }
 
 /// Parses a value of a declaration.
@@ -415,6 +455,19 @@ mod tests {
         for setting in settings {
             assert!(take_service_links(&mut owned(&[setting])).is_empty(), "{setting:?}");
         }
+    }
+
+    #[test]
+    fn lines_of_keys_and_sections_are_found() {
+        let text = "top = 1\n[server]\n# listne = 1\n listne = \"x\"\n[nowhere]\na = 1\n[a.b]\n\"c\" = 2\n";
+        for (name, line) in
+            [("top", Some(1)), ("server.listne", Some(4)), ("nowhere", Some(5)), ("a.b.c", Some(8)), ("x", None)]
+        {
+            assert_eq!(line_of(text, name), line, "{name}");
+        }
+        let known = ["server.listen", "llm.model"];
+        assert_eq!(nearest("server.listne", known.into_iter()), "; is `server.listen` meant?");
+        assert_eq!(nearest("nowhere", known.into_iter()), "");
     }
 
     #[test]

@@ -93,7 +93,11 @@ fn reports_all_configuration_errors_at_once() {
     );
     let mut command = Binary::command();
     command.args(["config", "show", "--listen", "nowhere", "--config", &file.path()]);
-    command.env("YARROW_AUTH_CODE_LIFETIME", "soon").env("YARROW_NO_SUCH_SETTING", "1");
+    command
+        .env("YARROW_AUTH_CODE_LIFETIME", "soon")
+        .env("YARROW_NO_SUCH_SETTING", "1")
+        .env("YARROW_SERVER_LISTNE", "1");
+    command.env("YARROW_PORT", "tcp://10.96.12.7:8080");
     command.env("YARROW_SMS_ACCESS_KEY_SECRET_FILE", "/nonexistent/secret");
     let output = command.output().unwrap();
     assert_code(&output, 3);
@@ -104,8 +108,9 @@ fn reports_all_configuration_errors_at_once() {
         "(from --listen)",
         "server.workers: `many`",
         "limits.body: must be a single value",
-        "unknown_key: unknown setting",
-        "nowhere: unknown setting",
+        &format!("unknown_key: unknown setting (from {}, line 1)", file.path()),
+        &format!("nowhere: unknown setting (from {}, line 6)", file.path()),
+        "YARROW_SERVER_LISTNE: unknown setting; is `YARROW_SERVER_LISTEN` meant?",
         "auth.code_lifetime: `soon`",
         "YARROW_AUTH_CODE_LIFETIME",
         "YARROW_NO_SUCH_SETTING: unknown setting",
@@ -113,6 +118,20 @@ fn reports_all_configuration_errors_at_once() {
     ] {
         assert!(message.contains(fault), "{fault} is not in:\n{message}");
     }
+    assert!(!message.contains("YARROW_PORT"), "{message}");
+}
+
+#[test]
+fn showing_the_settings_finds_what_the_server_would_find() {
+    let mut command = Binary::command();
+    let output = command
+        .args(["config", "show"])
+        .env("YARROW_SERVER_TLS_CERTIFICATE", "/nonexistent/a.pem")
+        .env("YARROW_SERVER_TLS_KEY", "/nonexistent/b.pem")
+        .output()
+        .unwrap();
+    assert_code(&output, 3);
+    assert!(stderr(&output).contains("/nonexistent/a.pem"), "{}", stderr(&output));
 }
 
 #[test]

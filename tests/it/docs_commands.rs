@@ -146,3 +146,22 @@ fn readme_is_short() {
     let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
     assert!(lines <= 250, "{lines}");
 }
+
+#[test]
+fn the_sample_for_nginx_admits_the_largest_body() {
+    let output = Binary::command().args(["config", "sample", "--json"]).output().unwrap();
+    let settings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |setting: &serde_json::Value, member: &str| setting[member].as_str().unwrap().to_owned();
+    let bodies = settings.as_array().unwrap().iter().filter(|setting| {
+        let name = text(setting, "name");
+        name.starts_with("limits.") && name.ends_with("body")
+    });
+    let kibibytes = bodies.map(|setting| {
+        let size = text(setting, "default");
+        let (number, unit) = size.split_once(' ').unwrap();
+        number.parse::<u64>().unwrap() << if unit == "MiB" { 10 } else { 0 }
+    });
+    let largest = kibibytes.max().unwrap();
+    let sample = fs::read_to_string(root().join("packaging/proxy/nginx.conf")).unwrap();
+    assert!(sample.contains(&format!("client_max_body_size {}m;", largest >> 10)), "{largest} KiB");
+}

@@ -373,7 +373,7 @@ fn a_server_that_cannot_be_used_says_why() {
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn commands_that_look_create_no_schema() {
     let database = SharedDatabase::create();
-    for arguments in [&["users", "list"][..], &["doctor"], &["ledger", "verify"], &["words", "list"]] {
+    for arguments in [&["users", "list"][..], &["health"], &["ledger", "verify"], &["words", "list"]] {
         let directory = tempfile::tempdir().unwrap();
         let mut command = crate::support::Binary::command();
         command.args(arguments).arg("--data-dir").arg(directory.path().join("data"));

@@ -24,7 +24,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::{KEYS, SERVER_KEY, ServerKey},
     store::{
-        CopiedTable, CopySide, Read, RowProgress, SchemaPolicy, copy_tables, file_has_rows,
+        CopiedTable, CopySide, Read, RowProgress, SchemaPolicy, Write, copy_tables, file_has_rows,
         files::{self, DATABASE, with_suffix},
         lock::{in_use_error, lock_directory},
         restore, without_password,
@@ -117,7 +117,8 @@ impl Drop for NewDatabase {
     }
 }
 
-/// Copies all rows to an empty database, verifies the copy, and marks the source as moved. Records the event in both.
+/// Copies all rows to an empty database, verifies the copy, and marks the source as moved. Records the event in both. A
+/// new directory has none of the backups of the source, so its database forgets them.
 ///
 /// # Errors
 /// `invalid_request` for two directories or the same server. `not_found` for a missing source.
@@ -128,6 +129,7 @@ pub fn copy(
     config: &Config,
     (from, to): (&DatabasePlace, &DatabasePlace),
     event: &AuditEvent,
+    forget_backups: fn(&Write<'_>) -> Result<()>,
     progress: RowProgress<'_>,
 ) -> Result<DatabaseMove> {
     let (clock, begun) = (Clock::default(), Instant::now());
@@ -144,7 +146,7 @@ pub fn copy(
     if let DatabasePlace::Directory(directory) = to
         && !directory.join("backups").exists()
     {
-        side.write(|tx| super::backups::forget_in(tx))?;
+        side.write(forget_backups)?;
     }
     side.commit()?;
     let keys = match to {

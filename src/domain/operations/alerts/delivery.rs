@@ -56,13 +56,15 @@ pub(super) fn send(alerts: &Alerts, message: &AlertMessage) -> Vec<DeliveryResul
 }
 
 fn subject(message: &AlertMessage) -> String {
-    format!("Yarrow: {} {}", message.rule, message.event.name())
+    let state = if message.event == AlertEvent::Resolved { "is over" } else { message.event.name() };
+    format!("Yarrow: {} {state}", message.rule)
 }
 
 fn as_text(core: &Core, message: &AlertMessage) -> String {
     let installation = core.config.server.public_url.as_deref().unwrap_or("an installation without a public address");
     let AlertMessage { event, rule, detail, since } = message;
-    format!("{detail}\n\nRule {rule}: {}, since {since}, at {installation}.", event.name())
+    let is_over = if *event == AlertEvent::Resolved { "This alert is over. " } else { "" };
+    format!("{is_over}{detail}\n\nRule {rule}: {}, since {since}, at {installation}.", event.name())
 }
 
 fn as_json(core: &Core, message: &AlertMessage) -> String {

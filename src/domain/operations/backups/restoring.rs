@@ -88,7 +88,7 @@ pub fn restore_to_server(
         Store::open(&unpacked.path().join(DATABASE), &Tuning::SMALL, clock.clone(), SchemaPolicy::Migrate)?.close();
         store::restore::restore_keys(&copy, config.data_dir())?;
         let places = (&DatabasePlace::Directory(unpacked.path().into()), &DatabasePlace::Server(url.clone()));
-        database_copy::copy(config, places, event, progress)
+        database_copy::copy(config, places, event, super::forget_in, progress)
     };
     fill().map_err(|error| blame_backup(path, error))
 }

@@ -193,7 +193,7 @@ impl Columns {
         self.parsed(column, parse(&text))
     }
 
-    /// As [`Self::optional`]. MySQL writes `0000-00-00` for a missing date.
+    /// As [`Self::optional`]. Databases write `0000-00-00` for a missing date.
     fn optional_date<T>(&mut self, column: &str, parse: impl FnOnce(&str) -> Result<T, Fault>) -> Option<T> {
         let text = self.row.take(column).filter(|text| !text.trim().starts_with("0000-00-00"))?;
         self.parsed(column, parse(&text))
