@@ -15,7 +15,8 @@ use crate::support::{Binary, Caller, Server, Setup};
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];
 
 /// Commands without an audit event: they neither show user data nor change anything, or have no data directory.
-const UNRECORDED: [&str; 33] = [
+const UNRECORDED: [&str; 34] = [
+    "figures castings",
     "figures show",
     "health",
     "logs server",
@@ -249,6 +250,7 @@ const LINES: &[(&str, i32)] = &[
     ("logs server --level warn --target http --search failed", 0),
     ("figures show --names new_users,revenue --from 2026-01-01 --to 2026-03-31 --by month", 0),
     ("figures show --from 2026-02-01 --to 2026-01-01", 2),
+    ("figures castings", 0),
     ("figures rebuild", 0),
     ("payments bill --day 2026-01-02", 0),
     ("payments bill --day 2026-13-02", 2),

@@ -275,7 +275,8 @@ fn concurrent_saves_and_deletions_keep_the_list_consistent() {
             .by(&user)
             .json(&json!({ "localRecordId": format!("r-{}", number % 7) })),
     });
-    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    // The repetition of `deactivate-all` is limited.
+    assert_eq!(counted.keys().filter(|status| ![200, 429].contains(*status)).count(), 0, "{counted:?}");
     let listed = server.post("/divination-history/get").by(&user).send().expect(200).json();
     let live = "select count(*) from history where deactivated_at is null";
     assert_eq!(listed["total"], server.value::<i64>(live));

@@ -124,7 +124,10 @@ fn a_purchase_is_credited_once_and_answered_each_time() {
 #[test]
 fn terms_are_those_of_the_time_of_purchase() {
     let fixture = Fixture::new();
-    let before = fixture.transaction("1", &[("purchaseDate", now().into())]);
+    let bought_at = now();
+    let before = fixture.transaction("1", &[("purchaseDate", bought_at.into())]);
+    // The new terms begin in a later millisecond.
+    eventually("a millisecond has passed", || now() > bought_at);
     define(&fixture.server, &fixture.key, json!({ "count": 70 }));
     fixture.server.post("/admin/products/gold60/withdraw").token(&fixture.key).json(&json!({})).send().expect(200);
     assert_eq!(fixture.report(&fixture.user, &before).expect(200).json()["purchase"]["count"], 60);

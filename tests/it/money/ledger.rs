@@ -643,7 +643,7 @@ fn verifies_the_ledger_once_a_day() {
 
 #[test]
 fn the_daily_verification_repairs_what_it_may() {
-    let mut server = Setup::default().with("LEDGER_DAILY_REPAIR", "true").with_fast_jobs().start();
+    let server = Setup::default().with("LEDGER_DAILY_REPAIR", "true").with_fast_jobs().start();
     let (user, other) = (server.sign_in(PHONES[0]), server.sign_in(PHONES[1]));
     let key = server.api_key("shop");
     for phone in &PHONES[..2] {
@@ -659,8 +659,7 @@ fn the_daily_verification_repairs_what_it_may() {
             user.user_id, other.user_id
         ),
     );
-    server.wait_for_line("the daily verification repaired balances");
-    assert_eq!(server.coins(&user), 10);
+    eventually("the balance is repaired", || server.coins(&user) == 10);
     server.post("/coin/consume").by(&user).send().expect(200);
     // Contradicting entries are not repaired.
     server.post("/coin/consume").by(&other).send().expect_problem(503, "account_inconsistent");

@@ -121,7 +121,7 @@ impl Setup {
         let environment = raised.into_iter().chain(self.settings.iter().cloned()).collect();
         let file = self.settings.iter().find(|(name, _)| name == "YARROW_CONFIG").map(|(_, path)| path.into());
         let sources = Sources { flags, environment, file, ..Sources::default() };
-        let LoadedConfig { config, shown } = load_with_checks(sources, preflight::faults)?;
+        let LoadedConfig { config, shown, .. } = load_with_checks(sources, preflight::faults)?;
         let printed = Arc::clone(lines);
         let announce: Announce = Arc::new(move |line: &str| printed.lock().unwrap().push(line.to_owned()));
         let app = Arc::new(App::open(config, OpenMode::Server, &announce)?.with_settings(shown));
