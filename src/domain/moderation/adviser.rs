@@ -3,7 +3,10 @@
 //! A word is suspect if it is a word of ordinary speech, if common longer words contain it, or if it rejects sentences of
 //! a built-in sample. The advice never stops an addition.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::LazyLock,
+};
 
 use super::{
     engine::{ContentType, Engine, Word, each_part_of_common_words, is_ordinary, normalise},
@@ -68,11 +71,12 @@ fn advise_with(words: &[Word], allowed: &[String]) -> Vec<WordAdvice> {
 }
 
 fn find_longer_words(advice: &mut [WordAdvice], by_form: &HashMap<String, Vec<usize>>) {
-    each_part_of_common_words(|part, word| {
+    let lengths: BTreeSet<usize> = by_form.keys().map(|form| form.chars().count()).collect();
+    each_part_of_common_words(&Vec::from_iter(lengths), &mut |part, word| {
         for &index in by_form.get(part).into_iter().flatten() {
             let one = &mut advice[index];
             one.longer_word_count += 1;
-            name(&mut one.longer_words, word);
+            name(&mut one.longer_words, &word.iter().collect::<String>());
         }
     });
 }

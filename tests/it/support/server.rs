@@ -34,6 +34,7 @@ use super::{
     raw,
 };
 
+const HOUR: Duration = Duration::from_hours(1);
 /// The maximum age of a snapshot in the server.
 const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 
@@ -752,7 +753,11 @@ fn template() -> PathBuf {
     let template = parent.join(format!("template-{engine}{built}"));
     if !template.exists() {
         for former in std::fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().path()) {
-            if former.file_name().unwrap().to_string_lossy().starts_with("template-") {
+            // Another run of the tests may use a young one.
+            let is_old = |path: &Path| {
+                path.metadata().is_ok_and(|data| data.modified().unwrap().elapsed().is_ok_and(|age| age > HOUR))
+            };
+            if former.file_name().unwrap().to_string_lossy().starts_with("template-") && is_old(&former) {
                 let _ = std::fs::remove_dir_all(former);
             }
         }

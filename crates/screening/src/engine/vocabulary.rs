@@ -1,9 +1,6 @@
 //! The dictionary's words, for advice about new words of the list.
 
-use super::{
-    app_vocabulary::is_term,
-    dictionary::{MAX_WORD_LENGTH, dictionary},
-};
+use super::{app_vocabulary::is_term, dictionary::dictionary};
 
 /// The frequency class from which a word is ordinary: about a thousand occurrences in the corpus of the dictionary.
 const ORDINARY: u8 = 20;
@@ -22,18 +19,15 @@ pub fn is_ordinary(normal_form: &str) -> bool {
     is_of_app() || dictionary().class(&letters).is_some_and(|class| class >= ORDINARY)
 }
 
-/// Calls `visit` with each proper part of each common word, and the word.
-pub fn each_part_of_common_words(mut visit: impl FnMut(&str, &str)) {
+/// Calls `visit` with each proper part of each common word that has one of these lengths, and the word.
+pub fn each_part_of_common_words(lengths: &[usize], visit: &mut dyn FnMut(&str, &[char])) {
     let mut part = String::new();
     for letters in dictionary().words(MIN_NAMED) {
-        let word: String = letters.iter().collect();
-        for start in 0..letters.len() {
-            for end in start + 1..=letters.len().min(start + MAX_WORD_LENGTH) {
-                if end - start < letters.len() {
-                    part.clear();
-                    part.extend(&letters[start..end]);
-                    visit(&part, &word);
-                }
+        for length in lengths.iter().filter(|length| (1..letters.len()).contains(*length)) {
+            for window in letters.windows(*length) {
+                part.clear();
+                part.extend(window);
+                visit(&part, &letters);
             }
         }
     }
@@ -62,9 +56,9 @@ mod tests {
     #[test]
     fn finds_longer_words() {
         let mut found = Vec::new();
-        each_part_of_common_words(|part, word| {
+        each_part_of_common_words(&[2], &mut |part, word| {
             if part == "学生" {
-                found.push(word.to_owned());
+                found.push(word.iter().collect::<String>());
             }
         });
         assert!(found.iter().any(|word| word == "大学生"), "{found:?}");
