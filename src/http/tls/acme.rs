@@ -18,8 +18,8 @@ use axum::{
 };
 use http_body_util::{BodyExt, Full};
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType, HttpClient,
-    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AccountBuilder, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType,
+    HttpClient, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 
 use super::{acme_files::AcmeStorage, certificates::Certificates};
@@ -37,6 +37,7 @@ const CHECK_INTERVAL: Duration = Duration::from_hours(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_hours(6);
 /// Timeout for the certificate authority to validate the names and to issue the certificate.
 const ORDER_TIMEOUT: Duration = Duration::from_mins(2);
+const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 /// The responses to `/.well-known/acme-challenge/TOKEN`, by token.
 #[derive(Clone, Default)]
@@ -104,8 +105,7 @@ impl Acme {
     /// Orders, stores and activates a certificate. It is activated even if it cannot be stored.
     async fn renew(&mut self) -> Result<()> {
         self.storage.check_space()?;
-        let account = self.account().await?;
-        let outcome = self.order(&account).await;
+        let outcome = self.order().await;
         self.challenges.clear();
         let pem = outcome?;
         let certificate = Certificate::parse(pem.as_bytes(), pem.as_bytes()).map_err(Error::internal)?;
@@ -130,9 +130,8 @@ impl Acme {
     }
 
     /// Orders a certificate and returns its chain and key.
-    async fn order(&self, account: &Account) -> Result<String> {
-        let names: Vec<_> = self.app.core.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("create the order"))?;
+    async fn order(&self) -> Result<String> {
+        let mut order = self.create_order().await?;
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization.map_err(failed("read an authorization"))?;
@@ -156,9 +155,23 @@ impl Acme {
         Ok(format!("{chain}\n{key}"))
     }
 
+    /// Creates an order, with a new account if the authority no longer knows the stored one, as after its reset.
+    async fn create_order(&self) -> Result<Order> {
+        let names: Vec<_> = self.app.core.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
+        let new = NewOrder::new(&names);
+        let mut created = self.account().await?.new_order(&new).await;
+        if let Err(instant_acme::Error::Api(problem)) = &created
+            && problem.r#type.as_deref() == Some(ACCOUNT_DOES_NOT_EXIST)
+        {
+            let file = self.storage.0.account.display();
+            tracing::warn!(%file, "the certificate authority does not know the ACME account; creating a new one");
+            created = self.create_account().await?.new_order(&new).await;
+        }
+        created.map_err(failed("create the order"))
+    }
+
     /// Returns the account at the certificate authority, created on first use.
     async fn account(&self) -> Result<Account> {
-        let builder = Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))));
         if let Some(stored) = AcmeStorage::read(&self.storage.0.account)? {
             // The library's errors may quote the file, which holds the account's key.
             let unusable = || {
@@ -166,13 +179,27 @@ impl Acme {
                 acme_error(&format!("the account in {path} is unusable: move the file away to create a new account"))
             };
             let credentials: AccountCredentials = serde_json::from_slice(&stored).map_err(|_| unusable())?;
-            return builder.from_credentials(credentials).await.map_err(|_| unusable());
+            return self.account_builder().from_credentials(credentials).await.map_err(|error| match error {
+                instant_acme::Error::Crypto | instant_acme::Error::KeyRejected | instant_acme::Error::Str(_) => {
+                    unusable()
+                }
+                other => failed("read the directory")(other),
+            });
         }
+        self.create_account().await
+    }
+
+    fn account_builder(&self) -> AccountBuilder {
+        Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))))
+    }
+
+    /// Creates an account and stores it in place of the previous one.
+    async fn create_account(&self) -> Result<Account> {
         let settings = &self.app.core.config.acme;
         let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
         let contact: Vec<_> = contact.iter().map(String::as_str).collect();
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-        let made = builder.create(&new, settings.directory.clone(), None).await;
+        let made = self.account_builder().create(&new, settings.directory.clone(), None).await;
         let (account, credentials) = made.map_err(failed("create an account"))?;
         AcmeStorage::write(&self.storage.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
         Ok(account)

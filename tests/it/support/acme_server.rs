@@ -113,6 +113,12 @@ impl AcmeServer {
         self.shared.state.lock().unwrap().accounts.len()
     }
 
+    /// Forgets all accounts, as an authority does that is set up anew.
+    pub fn forget_accounts(&self) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.accounts.iter_mut().for_each(|key| *key = Value::Null);
+    }
+
     pub fn contacts(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().contacts.clone()
     }
@@ -159,6 +165,9 @@ impl Shared {
         if state.behaviour.stale_nonces > 0 {
             state.behaviour.stale_nonces -= 1;
             return Ok(problem(400, "badNonce", "stale"));
+        }
+        if state.is_forgotten(request) {
+            return Ok(problem(400, "accountDoesNotExist", "No account exists with the provided key"));
         }
         let Signed { key, payload } = state.opened(request)?;
         match request.path() {
@@ -248,6 +257,14 @@ impl State {
         let payload = decoded(&body["payload"])?;
         let payload = (!payload.is_empty()).then(|| serde_json::from_slice(&payload).map_err(|e| e.to_string()));
         Ok(Signed { key, payload: payload.transpose()? })
+    }
+
+    /// Returns true if the request names an account that was forgotten.
+    fn is_forgotten(&self, request: &ReceivedRequest) -> bool {
+        let protected = decoded(&request.json()["protected"]).unwrap_or_default();
+        let protected: Value = serde_json::from_slice(&protected).unwrap_or_default();
+        let number = protected["kid"].as_str().and_then(|account| account.rsplit('/').next()?.parse::<usize>().ok());
+        number.and_then(|number| self.accounts.get(number)) == Some(&Value::Null)
     }
 
     fn account(&mut self, key: Value, payload: &Value) -> Result<Reply, String> {

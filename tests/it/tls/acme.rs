@@ -108,6 +108,24 @@ fn renews_a_certificate_in_time_with_the_same_account() {
 }
 
 #[test]
+fn creates_a_new_account_if_the_authority_forgot_the_stored_one() {
+    let authority = AcmeServer::new(ModelBehaviour::default());
+    let server = start(&authority, setup(&authority));
+    eventually("a certificate is issued", || is_served(&server, &authority));
+    let (certificate, _) = stored(server.directory()).pop().unwrap();
+    std::fs::remove_file(server.directory().join("acme").join(certificate)).unwrap();
+    authority.forget_accounts();
+    authority.forget_address();
+    let mut server = server.crash_and_restart(setup(&authority));
+    authority.set_address(redirects_at(&mut server));
+    eventually("another certificate is issued", || is_served(&server, &authority));
+    let line = server.wait_for_line("does not know the ACME account");
+    assert!(line.contains("/acme/account-"), "{line}");
+    assert_eq!((authority.issued(), authority.accounts(), stored(server.directory()).len()), (2, 2, 2));
+    assert_eq!(authority.complaints(), [""; 0]);
+}
+
+#[test]
 fn retries_a_failed_attempt_while_the_service_runs() {
     let authority = AcmeServer::new(ModelBehaviour { failing_orders: 2, stale_nonces: 1, ..ModelBehaviour::default() });
     let mut server = start(&authority, setup(&authority).with("SERVER_ADMIN_LISTEN", "127.0.0.1:0"));
