@@ -199,7 +199,7 @@ impl App {
         let help = HelpTexts::load(config).map_err(|faults| configuration_error(&faults))?;
         let models = factory::language_models(config);
         let model_calls = ModelCalls::new(core.clone(), Arc::clone(&moderation), models, prompts, help);
-        let integrity = Arc::new(IntegrityChecker::new(core.clone()));
+        let integrity = Arc::new(IntegrityChecker::new(core.clone(), lock.is_some()));
         let clock_guard = Arc::new(ClockGuard::new(core.clone()));
         let health = Arc::new(Health {
             core: core.clone(),

@@ -816,7 +816,7 @@ declare::settings! {
         reports: u32 = "4", at_least "1",
             "Maximum number of concurrent reports and lists for administrators. Further ones wait.";
         check_every: Duration = "1 day",
-            "Interval of the integrity check of the whole file. A backup in that time counts as a check. 0 s turns it off.";
+            "Interval of the integrity check of the whole file; the first is soon after the start. A backup in that time counts as a check. 0 s turns it off.";
     }
 
     /// Backups.

@@ -90,6 +90,24 @@ fn reports_damage_that_a_request_hits() {
     server.wait_for_line("rule=\"database_damaged\"");
 }
 
+#[test]
+fn does_not_call_pages_sound_that_were_overwritten_while_the_server_was_stopped() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let directory = temp_dir.path().join("data");
+    filled(&directory);
+    let setup = || Setup::default().with("BACKUP_EVERY", "0 s").on(&directory);
+    let mut server = setup().with_fast_jobs().start();
+    wait_until_ready_says(&server, "database", "sound");
+    assert_eq!(server.terminate(), Some(0));
+    damage(&directory);
+    let mut server = setup().start();
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!(ready["database"], "unchecked", "{ready}");
+    assert_eq!(server.terminate(), Some(0));
+    let server = setup().with_fast_jobs().start();
+    wait_until_ready_says(&server, "database", "damaged");
+}
+
 /// Starts a server on a filled directory. Returns it with its user and metrics URL.
 fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);

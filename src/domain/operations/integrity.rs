@@ -1,11 +1,11 @@
 //! Integrity checks of the database file.
 //!
 //! A failing disk or a careless copy can damage pages that nobody reads for months. A background job therefore checks
-//! the whole file once a day, and every backup checks its copy. A request that meets damage is refused and counted; a
-//! check then follows within ten minutes.
+//! the whole file after the start and once a day, and every backup checks its copy. A request that meets damage is
+//! refused and counted; a check then follows within ten minutes.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -42,6 +42,8 @@ impl IntegrityCheck {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntegrityStatus {
     pub last: Option<IntegrityCheck>,
+    /// The last check was before this start of the server, so the file may have changed since.
+    pub is_before_start: bool,
     /// A request has met damage since the last check.
     pub has_unexplained_damage: bool,
     /// The file or its log was deleted or replaced.
@@ -66,8 +68,8 @@ impl IntegrityStatus {
     pub fn name(&self) -> &'static str {
         match self.last {
             _ if self.is_damaged() => "damaged",
-            None => "unchecked",
-            Some(_) => "sound",
+            Some(_) if !self.is_before_start => "sound",
+            _ => "unchecked",
         }
     }
 }
@@ -75,13 +77,16 @@ impl IntegrityStatus {
 /// The service that checks the database file.
 pub struct IntegrityChecker {
     pub core: Core,
+    /// False until the first check of a server, because the file may have changed while it was stopped. Commands trust
+    /// the check of the server.
+    is_check_current: AtomicBool,
     /// The store's count of damaged reads that the last check has explained.
     explained_damage: AtomicU64,
 }
 
 impl IntegrityChecker {
-    pub fn new(core: Core) -> Self {
-        Self { core, explained_damage: AtomicU64::new(0) }
+    pub fn new(core: Core, is_server: bool) -> Self {
+        Self { core, is_check_current: AtomicBool::new(!is_server), explained_damage: AtomicU64::new(0) }
     }
 
     /// Returns what is known of the file without reading it.
@@ -89,12 +94,13 @@ impl IntegrityChecker {
         let store = &self.core.store;
         Ok(IntegrityStatus {
             last: settings::find_json_in(tx, LAST_CHECK)?,
+            is_before_start: !self.is_check_current.load(Ordering::Relaxed),
             has_unexplained_damage: store.damage_errors() > self.explained_damage.load(Ordering::Relaxed),
             is_file_missing: !store.has_original_files(),
         })
     }
 
-    /// Checks the file if the last check is older than configured, or if damage was met since. Returns true if it did.
+    /// Checks the file if the last check is older than configured or than this start, or if damage was met since. Returns true if it did.
     ///
     /// # Errors
     /// Storage errors.
@@ -106,7 +112,7 @@ impl IntegrityChecker {
         let status = self.core.store.read(|tx| self.status_in(tx))?;
         let interval = if status.has_unexplained_damage { every.min(MAX_WAIT_AFTER_DAMAGE) } else { every };
         let now = self.core.clock.now();
-        if status.last.is_some_and(|last| last.at().is_within(interval, now)) {
+        if !status.is_before_start && status.last.is_some_and(|last| last.at().is_within(interval, now)) {
             return Ok(false);
         }
         self.check().map(|()| true)
@@ -142,6 +148,8 @@ impl IntegrityChecker {
     /// Storage errors.
     pub fn store_result(&self, fault: Option<String>) -> Result<()> {
         let check = IntegrityCheck { at: self.core.clock.now().0, fault };
-        self.core.store.write(move |tx| settings::put_json_in(tx, LAST_CHECK, &check)).wait()
+        self.core.store.write(move |tx| settings::put_json_in(tx, LAST_CHECK, &check)).wait()?;
+        self.is_check_current.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
