@@ -109,7 +109,11 @@ fn check_grant(user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Resu
         let detail = format!("Negative grants and grants above {LARGE_GRANT} coins need --reason.");
         return Err(Error::new(Code::InvalidRequest).english_detail(detail));
     }
-    if is_large { confirm(yes, &format!("Grant {coins} coins to user {}?", user.id)) } else { Ok(()) }
+    if is_large {
+        confirm(yes, &format!("Grant {} to user {}?", pluralize(coins, "coin", "coins"), user.id))
+    } else {
+        Ok(())
+    }
 }
 
 fn show(common: &Common, user: &User, balance: i64) -> Result<()> {

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{Common, announce, start_buffered_logging};
 use yarrow::{
     app::{App, OpenMode},
-    config::LoadedConfig,
+    config::{LoadedConfig, proxy_variables},
     domain::operations::{preflight, server_log::LogBuffer},
     error::Result,
     http::serve::{self, Stop},
@@ -48,6 +48,10 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     if !service_links.is_empty() {
         let variables = service_links.join(", ");
         tracing::warn!(variables, "ignored variables that Kubernetes makes for its Services; see enableServiceLinks");
+    }
+    let proxies = proxy_variables();
+    if !proxies.is_empty() {
+        tracing::warn!(variables = proxies.join(", "), "outgoing proxies are not used; providers are called directly");
     }
     let announce = announce();
     let app = App::open(config, OpenMode::Server, &announce)?.with_settings(shown).with_server_log(server_log);

@@ -50,6 +50,13 @@ impl Sources {
     }
 }
 
+/// Returns the variables of this process that name an outgoing proxy. Calls to providers do not use them.
+pub fn proxy_variables() -> Vec<String> {
+    const NAMES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let spellings = NAMES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
+    spellings.filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect()
+}
+
 /// Removes the variables that Kubernetes makes from the Services of a namespace, and returns their names. A Service named
 /// `yarrow` makes `YARROW_PORT`, one named `yarrow-smtp` makes `YARROW_SMTP_PORT`, which is not the setting either.
 fn take_service_links(environment: &mut BTreeMap<String, String>) -> Vec<String> {

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_shows() {
-        for rule in [EXAMPLE, "5 any in 12 hours: nickname for 1 days", "2 my type in 30 days: review for 60 days"] {
+        for rule in [EXAMPLE, "5 any in 12 hours: nickname for 1 day", "2 my type in 30 days: review for 60 days"] {
             let parsed = SuspensionRule::parse(rule).unwrap();
             assert_eq!(parsed.show(), format!("\"{rule}\""));
         }

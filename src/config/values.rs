@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::masking::mask_url_secrets;
 use crate::types::{
     Currency, Date, EmailAddress, Fen, HostPattern, MicroAmount, OriginPattern, Region, TimeZone, named_enum,
-    parse_network, without_byte_order_mark,
+    parse_network, pluralize, without_byte_order_mark,
 };
 
 /// An untyped value. The environment has only texts; a file also has lists and tables.
@@ -201,13 +201,14 @@ impl SettingValue for Duration {
     }
 
     fn show(&self) -> String {
-        const UNITS: [(u64, &str); 4] = [(86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds")];
+        const UNITS: [(u64, &str, &str); 4] =
+            [(86_400, "day", "days"), (3_600, "hour", "hours"), (60, "minute", "minutes"), (1, "second", "seconds")];
         let seconds = self.as_secs();
         if seconds == 0 || self.subsec_millis() > 0 {
             return quoted(format!("{} ms", self.as_millis()));
         }
-        let fits = |(size, _): &&(u64, &str)| seconds.is_multiple_of(*size);
-        UNITS.iter().find(fits).map_or_else(String::new, |(size, unit)| quoted(format!("{} {unit}", seconds / size)))
+        let unit = UNITS.iter().find(|(size, ..)| seconds.is_multiple_of(*size));
+        unit.map_or_else(String::new, |(size, one, many)| quoted(pluralize(seconds / size, one, many)))
     }
 }
 
@@ -402,6 +403,7 @@ mod tests {
     fn parses_durations_and_sizes() {
         assert_eq!(shown::<Duration>("30 days").as_deref(), Ok("\"30 days\""));
         assert_eq!(shown::<Duration>("5 min").as_deref(), Ok("\"5 minutes\""));
+        assert_eq!(shown::<Duration>("1000 ms").as_deref(), Ok("\"1 second\""));
         assert_eq!(shown::<Duration>("90s").as_deref(), Ok("\"90 seconds\""));
         assert_eq!(shown::<Duration>("1h 30m").as_deref(), Ok("\"90 minutes\""));
         assert!(shown::<Duration>("soon").is_err() && shown::<Duration>("-5 s").is_err());

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
-    types::{Timestamp, hex},
+    types::{Timestamp, hex, pluralize},
 };
 
 /// The table that triggers on other tables fill. It is copied last, after its rows were deleted.
@@ -222,8 +222,12 @@ pub fn copy_tables(source: &CopySide, target: &CopySide, progress: RowProgress<'
         let found = read_table(target, table, &mut |_| Ok(()), &mut |rows| progress("comparing", done + rows, total))?;
         if found != *expected {
             let detail = format!(
-                "The copy of the table {} has {} rows with the digest {}; the source has {} with {}.",
-                table.name, found.rows, found.sha256, expected.rows, expected.sha256
+                "The copy of the table {} has {} with the digest {}; the source has {} with {}.",
+                table.name,
+                pluralize(found.rows, "row", "rows"),
+                found.sha256,
+                expected.rows,
+                expected.sha256
             );
             return Err(Error::new(Code::ChecksFailed).english_detail(detail));
         }
@@ -311,7 +315,10 @@ fn check_references(target: &CopySide) -> Result<()> {
     match file.dangling_references()? {
         0 => Ok(()),
         count => {
-            let detail = format!("{count} rows of the source refer to missing rows.");
+            let detail = format!(
+                "{} to missing rows.",
+                pluralize(count, "row of the source refers", "rows of the source refer")
+            );
             Err(Error::new(Code::ChecksFailed).english_detail(detail))
         }
     }

@@ -23,7 +23,7 @@ impl std::str::FromStr for Region {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|_| format!("`{text}` is not a two-letter region code"))
+        text.parse().map(Self).map_err(|()| format!("`{text}` is not a two-letter region code"))
     }
 }
 

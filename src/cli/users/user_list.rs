@@ -11,7 +11,7 @@ use yarrow::{
     },
     error::{Error, Result},
     http::responses::AdminUserList,
-    types::clean,
+    types::{clean, pluralize},
 };
 
 /// Filters and place of a list of users.
@@ -58,7 +58,7 @@ pub fn list(common: &Common, app: &App, command: &str, text: Option<String>, arg
             table(["user", "nickname", "state", "phone number", "email", "coins", "points", "registered"], rows);
         let total = match found.total {
             Some(total) if total > COUNTED => format!("\nmore than {COUNTED} users"),
-            Some(total) => format!("\n{total} users"),
+            Some(total) => format!("\n{}", pluralize(total, "user", "users")),
             None => String::new(),
         };
         let next = found.next.as_ref().map(|cursor| format!("\nnext: --cursor {cursor}")).unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     store::{Pending, Write},
-    types::{Secret, UserId},
+    types::{Secret, UserId, pluralize},
 };
 
 /// Users processed in one write of a repair.
@@ -144,7 +144,7 @@ fn require_within_in(tx: &Write<'_>, limit: GrantLimit, coins: i64, by: &Authori
     let forbidden = |detail: (String, String)| Err(Error::new(Code::Forbidden).detail(detail));
     if !(1..=i64::from(limit.at_once)).contains(&coins) {
         return forbidden((
-            format!("Your role may grant 1 to {} coins at once.", limit.at_once),
+            format!("Your role may grant at most {} at once.", pluralize(limit.at_once, "coin", "coins")),
             format!("您的角色单次可发放 1 到 {} 枚金币。", limit.at_once),
         ));
     }
@@ -152,7 +152,7 @@ fn require_within_in(tx: &Write<'_>, limit: GrantLimit, coins: i64, by: &Authori
     if granted + coins > i64::from(limit.daily) {
         let most = limit.daily;
         return forbidden((
-            format!("Your role may grant {most} coins in 24 hours; you granted {granted}."),
+            format!("Your role may grant {} in 24 hours; you granted {granted}.", pluralize(most, "coin", "coins")),
             format!("您的角色 24 小时内可发放 {most} 枚金币，您已发放 {granted} 枚。"),
         ));
     }

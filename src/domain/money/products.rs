@@ -10,7 +10,7 @@ use crate::{
     domain::money::ledger::Asset,
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row, RowError, RowResult, Write},
-    types::{Fen, Locale, Timestamp, clean_line, clean_lines},
+    types::{Fen, Locale, Timestamp, clean_line, clean_lines, pluralize},
 };
 
 /// Maximum number of products.
@@ -159,9 +159,9 @@ impl ProductTerms {
     /// Returns the name that the buyer sees.
     pub fn subject(&self, locale: Locale) -> String {
         let default = || match (self.asset, locale) {
-            (Asset::Coin, Locale::English) => format!("{} coins", self.quantity),
+            (Asset::Coin, Locale::English) => pluralize(self.quantity, "coin", "coins"),
             (Asset::Coin, Locale::Chinese) => format!("{} 金币", self.quantity),
-            (Asset::Point, Locale::English) => format!("{} points", self.quantity),
+            (Asset::Point, Locale::English) => pluralize(self.quantity, "point", "points"),
             (Asset::Point, Locale::Chinese) => format!("{} 积分", self.quantity),
         };
         self.subject.in_locale(locale).map_or_else(default, ToOwned::to_owned)

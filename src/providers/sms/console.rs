@@ -5,7 +5,10 @@
 use secrecy::ExposeSecret;
 
 use super::{CodeMessage, SmsSender};
-use crate::providers::{Failure, LineWriter, MessageReceipt};
+use crate::{
+    providers::{Failure, LineWriter, MessageReceipt},
+    types::pluralize,
+};
 
 /// Prints codes instead of sending them.
 pub struct ConsoleSms {
@@ -26,10 +29,10 @@ impl SmsSender for ConsoleSms {
 
     fn send_code(&self, message: &CodeMessage) -> Result<MessageReceipt, Failure> {
         let line = format!(
-            "SMS to {}: the verification code is {}, valid for {} minutes.",
+            "SMS to {}: the verification code is {}, valid for {}.",
             message.phone_number,
             message.code.expose_secret(),
-            message.expires_in_minutes
+            pluralize(message.expires_in_minutes, "minute", "minutes")
         );
         (self.write)(&line);
         Ok(MessageReceipt::default())

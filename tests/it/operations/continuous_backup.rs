@@ -587,6 +587,12 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
 
     let verified = machines.run("second", &["backup", "verify", "--latest"]).expect(0).json();
     assert_eq!((verified["sound"].as_bool(), verified["gap"].is_null()), (Some(true), true), "{verified}");
+    let too_early = ["restore", "--latest", "--at", "2020-01-02T03:04:05Z", "--yes"];
+    let refused = machines.run("second", &too_early).expect(4).stderr();
+    assert!(
+        refused.contains("no backup until 2020-01-02T03:04:05") && refused.contains("the first is of 20"),
+        "{refused}"
+    );
     let restored = machines.run("second", &["restore", "--latest", "--yes"]).expect(0).json();
     assert!(restored["changes"].as_u64().unwrap() >= 1, "{restored}");
     let mut second = machines.setup("second").as_process().start();

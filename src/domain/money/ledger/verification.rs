@@ -25,7 +25,7 @@ use crate::{
     error::{Error, Result},
     keys::ServerKey,
     store::{Read, Row, RowResult, Store, Write, backup::DatabaseCopy},
-    types::{Timestamp, UserId},
+    types::{Timestamp, UserId, pluralize},
 };
 
 /// Entries in one batch.
@@ -487,7 +487,8 @@ impl Walk {
             }
         }
         for (account, entries) in mem::take(&mut self.accounts) {
-            let detail = format!("{} entries that sum to {} have no account", entries.sequence, entries.sum);
+            let listed = pluralize(entries.sequence, "entry has", "entries have");
+            let detail = format!("{listed} no account and a sum of {}", entries.sum);
             self.report.note(Discrepancy { code: "account_missing", account: Some(account), detail });
         }
         Ok(())
@@ -502,7 +503,8 @@ impl Walk {
         }
         if account.last_sequence != entries.sequence {
             let (cached, last) = (account.last_sequence, entries.sequence);
-            let detail = format!("the account counts {cached} entries; the last one is number {last}");
+            let cached = pluralize(cached, "entry", "entries");
+            let detail = format!("the account counts {cached}; the last one is number {last}");
             self.report.note(Discrepancy { code: "last_sequence_wrong", account: Some((user, asset)), detail });
         }
         // Other faults say more.

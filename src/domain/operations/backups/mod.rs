@@ -37,7 +37,7 @@ use crate::{
         backup::DatabaseCopy,
         files::{self, DATABASE, create_private_directory},
     },
-    types::{Timestamp, named_enum},
+    types::{Timestamp, named_enum, pluralize},
 };
 
 use follow::FollowMonitor;
@@ -183,9 +183,9 @@ fn wait_for(lock: &File, directory: &Path, timeout: Duration) -> Result<()> {
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
             Err(TryLockError::WouldBlock) => {
                 let detail = format!(
-                    "Another process has held the lock of the backups in {} for {} minutes.",
+                    "Another process has held the lock of the backups in {} for {}.",
                     directory.display(),
-                    timeout.as_secs() / 60
+                    pluralize(timeout.as_secs() / 60, "minute", "minutes")
                 );
                 return Err(Error::new(Code::AlreadyRunning).english_detail(detail));
             }

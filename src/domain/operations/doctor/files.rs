@@ -18,6 +18,7 @@ use crate::{
         files::{DATABASE, NETWORK_LOG, database_size, disk_space},
         lock::LOCK,
     },
+    types::pluralize,
 };
 
 const BACKUPS: &str = "backups";
@@ -134,12 +135,14 @@ fn size_limit(config: &Config, newest: &Backup) -> Check {
     let rules = &config.backup;
     let (wanted, fitting) =
         (u64::from(rules.keep_hourly) + u64::from(rules.keep_daily), rules.keep_size.0 / newest.bytes.max(1));
+    let holds =
+        |count| format!("backup.keep_size holds {} of the size of the newest", pluralize(count, "backup", "backups"));
     let detail = format!(
-        "backup.keep_size holds {fitting} backups of the size of the newest, and the rules would keep {wanted}: raise it, \
-         or lower backup.keep_hourly or backup.keep_daily"
+        "{}, and the rules would keep {wanted}: raise it, \
+         or lower backup.keep_hourly or backup.keep_daily",
+        holds(fitting)
     );
-    let enough = format!("backup.keep_size holds {wanted} backups of the size of the newest");
-    Check::holds(BACKUPS, "size limit", (fitting >= wanted, enough), (Verdict::Warn, detail))
+    Check::holds(BACKUPS, "size limit", (fitting >= wanted, holds(wanted)), (Verdict::Warn, detail))
 }
 
 /// Returns the name of the last backup that the database recorded.

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    config::{Config, EmailProvider, mask_url_secrets},
+    config::{Config, EmailProvider, mask_url_secrets, proxy_variables},
     domain::{
         divination::{
             help::HelpTexts,
@@ -185,6 +185,11 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
         Err(error) => checks.push(Check::new(PROVIDERS, "backup bucket", Verdict::Fail, error.to_string())),
     }
     checks.extend(providers_down(installation));
+    let proxies = proxy_variables();
+    if !proxies.is_empty() {
+        let detail = format!("not used: calls to providers are direct and ignore {}", proxies.join(" and "));
+        checks.push(Check::new(PROVIDERS, "outgoing proxy", Verdict::Warn, detail));
+    }
     if let Some(url) = &config.alerts.webhook_url {
         let webhook = Webhook::new(url.expose_secret(), config.alerts.webhook_secret.as_ref());
         checks.push(probed("alerts", "webhook", webhook.probe()));

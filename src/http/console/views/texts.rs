@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::types::Locale;
+use crate::types::{Locale, pluralize};
 
 /// The weight of a message or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -1301,8 +1301,7 @@ pub fn alerts(language: Language, count: usize) -> String {
         (Language::Chinese, 0) => "没有告警".to_owned(),
         (Language::Chinese, _) => format!("{count} 项告警"),
         (Language::English, 0) => "No alerts".to_owned(),
-        (Language::English, 1) => "1 alert".to_owned(),
-        (Language::English, _) => format!("{count} alerts"),
+        (Language::English, _) => pluralize(count, "alert", "alerts"),
     }
 }
 

@@ -279,6 +279,7 @@ impl Assembly<'_> {
     fn run(&self, progress: BackupProgress<'_>) -> Result<LatestState> {
         let is_wanted = |at: Timestamp| self.until.is_none_or(|until| at <= until);
         let mut backups = self.bucket.list()?;
+        let first = backups.last().map(|backup| backup.at);
         backups.retain(|backup| is_wanted(backup.at) && backup.at <= self.now.plus(Duration::from_mins(1)));
         let mut changes = self.bucket.list_changes()?;
         changes.retain(|object| is_wanted(object.at));
@@ -313,9 +314,14 @@ impl Assembly<'_> {
                 return self.finish(backup, &path, &[], gap);
             }
         }
-        Err(Error::new(Code::NotFound).english_detail(match gap {
-            Some(gap) => format!("The bucket has no whole state: {gap}."),
-            None => "The bucket has no backup.".to_owned(),
+        Err(Error::new(Code::NotFound).english_detail(match (gap, self.until, first) {
+            (Some(gap), ..) => format!("The bucket has no whole state: {gap}."),
+            (None, Some(until), Some(first)) if until < first => {
+                format!(
+                    "The bucket has no backup until {until}: the first is of {first}. Name that time or a later one."
+                )
+            }
+            _ => "The bucket has no backup.".to_owned(),
         }))
     }
 
