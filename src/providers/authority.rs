@@ -30,7 +30,7 @@ impl CertificateAuthority {
         };
         let wait = Duration::from_secs(30);
         let limits = Limits::for_whole_calls(wait, wait, true);
-        Ok(Self(Client::trusting("acme", limits, trust)))
+        Ok(Self(Client::trusting("acme", "acme.directory", limits, trust)))
     }
 
     /// Sends a request. Every HTTP status counts as a response.

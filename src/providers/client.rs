@@ -79,6 +79,8 @@ pub struct Post<'a> {
 /// An HTTP client for one provider.
 pub struct Client {
     provider: &'static str,
+    /// The setting that names the address, for messages.
+    setting: &'static str,
     agent: Agent,
     limits: Limits,
 }
@@ -103,19 +105,19 @@ pub struct BodyReader {
 pub fn status_of(url: &str) -> Result<u16, Failure> {
     let wait = Duration::from_secs(5);
     let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: false };
-    let client = Client::trusting("service", limits, Trust::Anybody);
-    let response = client.agent.get(url).call().map_err(|error| client.failure_before_body(&error))?;
+    let client = Client::trusting("service", "server.listen", limits, Trust::Anybody);
+    let response = client.agent.get(url).call().map_err(|error| client.failure_before_body(url, &error))?;
     Ok(response.status().as_u16())
 }
 
 impl Client {
-    /// Creates a client for `provider` with these timeouts.
-    pub fn new(provider: &'static str, limits: Limits) -> Self {
-        Self::trusting(provider, limits, Trust::Web)
+    /// Creates a client for `provider`, whose address is in `setting`, with these timeouts.
+    pub fn new(provider: &'static str, setting: &'static str, limits: Limits) -> Self {
+        Self::trusting(provider, setting, limits, Trust::Web)
     }
 
     /// Creates a client with an explicit set of trusted authorities.
-    pub fn trusting(provider: &'static str, limits: Limits, trust: Trust) -> Self {
+    pub fn trusting(provider: &'static str, setting: &'static str, limits: Limits, trust: Trust) -> Self {
         let config = Config::builder()
             .tls_config(trust.config())
             .http_status_as_error(false)
@@ -138,7 +140,7 @@ impl Client {
             .timeout_global(Some(limits.total))
             .build();
         let agent = Agent::with_parts(config, MarkingConnector::default(), MarkingResolver::default());
-        Self { provider, agent, limits }
+        Self { provider, setting, agent, limits }
     }
 
     /// Sends the request and returns the head of the response, whatever its status.
@@ -154,7 +156,7 @@ impl Client {
         }
         let work = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
         let sent = if post.is_unstreamed { work() } else { run_on_own_thread(work) };
-        self.answer(sent)
+        self.answer(post.url, sent)
     }
 
     /// Sends a request with another method and returns the head of the response, whatever its status. Only GET and
@@ -186,7 +188,7 @@ impl Client {
             let request = self.agent.configure_request(self.request(method, url, headers, body)?);
             self.agent.run(request.timeout_global(total).build())
         };
-        self.answer(sent)
+        self.answer(url, sent)
     }
 
     /// Sends a large body. Much of it may still be in flight when all is written, so only the total limit applies to
@@ -201,18 +203,19 @@ impl Client {
         let total = Some(self.limits.total);
         let request = self.agent.configure_request(self.request(method, url, headers, body)?);
         let request = request.timeout_recv_response(total).timeout_per_read(total).build();
-        self.answer(self.agent.run(request))
+        self.answer(url, self.agent.run(request))
     }
 
     /// Sends a request unchanged and returns the whole response, whatever its status.
     pub fn exchange(&self, request: Request<Vec<u8>>, limit: usize) -> Result<Response<Vec<u8>>, Failure> {
         let (parts, body) = request.into_parts();
+        let url = parts.uri.to_string();
         let sent = if body.is_empty() {
             self.agent.run(Request::from_parts(parts, ()))
         } else {
             self.agent.run(Request::from_parts(parts, body))
         };
-        let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
+        let (parts, body) = sent.map_err(|error| self.failure_before_body(&url, &error))?.into_parts();
         // The caller gets the complete head; [`HttpResponse`] holds only a part of it.
         let headers = parts.headers.clone();
         let answer = HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers, body };
@@ -226,19 +229,20 @@ impl Client {
         builder.body(body).map_err(unsendable)
     }
 
-    fn answer(&self, sent: Result<Response<Body>, Error>) -> Result<HttpResponse, Failure> {
-        let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
+    fn answer(&self, url: &str, sent: Result<Response<Body>, Error>) -> Result<HttpResponse, Failure> {
+        let (parts, body) = sent.map_err(|error| self.failure_before_body(url, &error))?.into_parts();
         Ok(HttpResponse { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
     }
 
     /// Maps a failure before the body. Until then every timeout is one for the first byte.
-    fn failure_before_body(&self, error: &Error) -> Failure {
-        match error {
+    fn failure_before_body(&self, url: &str, error: &Error) -> Failure {
+        let failure = match error {
             Error::Timeout(Timeout::PerRead) => {
                 Failure::new(FailureKind::TimedOut, self.provider, "first_byte_timeout")
             }
             other => failure_of(self.provider, other),
-        }
+        };
+        failure.at(self.setting, url)
     }
 }
 

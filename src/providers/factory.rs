@@ -217,9 +217,10 @@ pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModer
 /// Builds the language models, each behind its circuit breaker.
 pub fn language_models(config: &Config) -> Models {
     let breaker = |name| CircuitBreaker::new(name, config.llm.breaker_threshold, config.llm.breaker_pause);
-    let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
+    let openai = |setting, base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
         let settings = openai::OpenAiSettings {
             base_url: base_url.to_owned(),
+            setting,
             api_key: api_key.clone(),
             model: model.to_owned(),
             connect_timeout: config.llm.connect_timeout,
@@ -235,8 +236,10 @@ pub fn language_models(config: &Config) -> Models {
     match first.provider {
         LlmProvider::Builtin => Models::new(GuardedModel::new(Box::new(Offline), breaker("builtin")), None),
         LlmProvider::Openai => Models::new(
-            openai(&first.base_url, &first.api_key, &first.model, "llm"),
-            second.base_url.as_ref().map(|base_url| openai(base_url, &second.api_key, &second.model, "llm.fallback")),
+            openai("llm.base_url", &first.base_url, &first.api_key, &first.model, "llm"),
+            second.base_url.as_ref().map(|base_url| {
+                openai("llm.fallback.base_url", base_url, &second.api_key, &second.model, "llm.fallback")
+            }),
         ),
     }
 }

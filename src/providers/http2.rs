@@ -62,6 +62,7 @@ impl Http2Response {
 /// A client of one server.
 pub(super) struct Http2Client {
     provider: &'static str,
+    setting: &'static str,
     endpoint: BaseUrl,
     /// None for a server on this machine without TLS.
     tls: Option<TlsConnector>,
@@ -87,20 +88,25 @@ impl Drop for ClientState {
 impl Http2Client {
     /// Creates a client of an `https` address, or of an `http` one for tests on this machine. `total` limits each
     /// request.
-    pub(super) fn new(provider: &'static str, endpoint: BaseUrl, total: Duration) -> Result<Self, Failure> {
+    pub(super) fn new(
+        provider: &'static str,
+        setting: &'static str,
+        endpoint: BaseUrl,
+        total: Duration,
+    ) -> Result<Self, Failure> {
         let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-        Self::trusting(roots, provider, endpoint, total)
+        Self::trusting(roots, (provider, setting), endpoint, total)
     }
 
     fn trusting(
         roots: RootCertStore,
-        provider: &'static str,
+        (provider, setting): (&'static str, &'static str),
         endpoint: BaseUrl,
         total: Duration,
     ) -> Result<Self, Failure> {
         let is_encrypted = endpoint.base().starts_with("https://");
         let tls = if is_encrypted { Some(TlsConnector::from(Arc::new(tls_config(roots, provider)?))) } else { None };
-        Ok(Self { provider, endpoint, tls, total, state: Mutex::default() })
+        Ok(Self { provider, setting, endpoint, tls, total, state: Mutex::default() })
     }
 
     /// Sends the requests at once and returns their outcomes in the same order. Blocks.
@@ -220,7 +226,7 @@ impl Http2Client {
     }
 
     fn failure(&self, kind: FailureKind, code: &str) -> Failure {
-        Failure::new(kind, self.provider, code)
+        Failure::new(kind, self.provider, code).at(self.setting, self.endpoint.base())
     }
 }
 

@@ -51,9 +51,9 @@ enum Escaping {
 }
 
 impl HttpTemplate {
-    pub(super) fn new(provider: &'static str, settings: HttpTemplateSettings) -> Self {
+    pub(super) fn new(provider: &'static str, setting: &'static str, settings: HttpTemplateSettings) -> Self {
         // A reused connection may turn out dead only after the message was written to it.
-        let client = Client::new(provider, Limits::for_whole_calls(CONNECT, settings.timeout, false));
+        let client = Client::new(provider, setting, Limits::for_whole_calls(CONNECT, settings.timeout, false));
         Self { provider, settings, client }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             id_member: "/data/id".to_owned(),
             timeout: Duration::from_secs(1),
         };
-        HttpTemplate::new("http", settings)
+        HttpTemplate::new("http", "sms.http.url", settings)
     }
 
     #[test]

@@ -66,6 +66,15 @@ pub struct Failure {
     pub usage: Option<Box<TokenUsage>>,
     /// The provider's explanation, for support only: no log or error shows it.
     pub words: Option<ProviderWords>,
+    /// The address of the call, if it gave no usable response.
+    pub target: Option<Box<CallTarget>>,
+}
+
+/// The address of a call without path and query, which may hold secrets, and the setting that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTarget {
+    origin: String,
+    setting: &'static str,
 }
 
 /// A provider's confirmation that it accepted a message.
@@ -146,7 +155,18 @@ impl FailureKind {
 impl Failure {
     /// Creates a failure with a code.
     pub fn new(kind: FailureKind, provider: &'static str, code: impl Into<String>) -> Self {
-        Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None, words: None }
+        let code = code.into();
+        Self { kind, provider, code, request_id: None, retry_after: None, usage: None, words: None, target: None }
+    }
+
+    /// Adds the address of the call and the setting that names it.
+    #[must_use]
+    pub fn at(mut self, setting: &'static str, url: &str) -> Self {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        self.target = Some(Box::new(CallTarget { origin: format!("{scheme}://{host}"), setting }));
+        self
     }
 
     /// Adds the provider's request identifier, cleaned for logs.
@@ -181,6 +201,22 @@ impl Failure {
     pub fn with_words(mut self, words: Option<ProviderWords>) -> Self {
         self.words = words.or(self.words);
         self
+    }
+
+    /// Returns the operator's next step, if the failure is one that an operator can mend.
+    const fn next_step(&self) -> Option<&'static str> {
+        match self.code.as_bytes() {
+            b"name_not_found" => Some("check the host name, and the name server of this machine"),
+            b"connect_failed" | b"connection_failed" | b"connect_timeout" => {
+                Some("check the address, and the firewall of this machine")
+            }
+            b"tls_failed" => Some("check whether the address uses TLS, its certificate, and this machine's clock"),
+            b"not_http" => Some("check whether a server of this provider answers there"),
+            _ if matches!(self.kind, FailureKind::Misconfigured) => {
+                Some("check the provider's settings (address, key, names) and the account there")
+            }
+            _ => None,
+        }
     }
 
     /// Returns true if the same call may succeed later without any change.
@@ -249,7 +285,13 @@ impl fmt::Display for Failure {
         if let Some(request_id) = &self.request_id {
             write!(formatter, ", request {request_id}")?;
         }
-        Ok(())
+        if let Some(target) = &self.target {
+            write!(formatter, " at {} (`{}`)", target.origin, target.setting)?;
+        }
+        match self.next_step() {
+            Some(step) => write!(formatter, "; {step}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -317,6 +359,22 @@ mod tests {
     fn displays_a_failure_on_one_line() {
         let failure = Failure::new(FailureKind::Busy, "aliyun", "Throttling.User").with_request_id(Some("A1-\n B2"));
         assert_eq!(failure.to_string(), "provider aliyun failed: busy (Throttling.User), request A1-B2");
+    }
+
+    #[test]
+    fn displays_the_address_its_setting_and_the_next_step() {
+        let failure = Failure::new(FailureKind::Unreachable, "openai", "connect_failed");
+        assert_eq!(
+            failure.at("llm.base_url", "https://me:secret@llm.example.com:8443/v1/x?key=secret").to_string(),
+            "provider openai failed: unreachable (connect_failed) at https://llm.example.com:8443 (`llm.base_url`); check \
+             the address, and the firewall of this machine"
+        );
+        let failure = Failure::new(FailureKind::Misconfigured, "openai", "http_401");
+        assert!(
+            failure
+                .to_string()
+                .ends_with("(http_401); check the provider's settings (address, key, names) and the account there")
+        );
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl ObjectStorage {
                 settings.access_key_id.clone(),
                 settings.secret_access_key.expose_secret().to_owned(),
             ),
-            downloads: Client::new(NAME, Limits { total: DOWNLOAD_TIMEOUT, ..limits }),
-            client: Client::new(NAME, limits),
+            downloads: Client::new(NAME, "backup.s3_endpoint", Limits { total: DOWNLOAD_TIMEOUT, ..limits }),
+            client: Client::new(NAME, "backup.s3_endpoint", limits),
         })
     }
 

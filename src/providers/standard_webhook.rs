@@ -44,7 +44,7 @@ impl StandardWebhook {
         Ok(Self {
             url: url.to_owned(),
             keys,
-            client: Client::new(NAME, Limits::for_whole_calls(CONNECT, timeout, true)),
+            client: Client::new(NAME, "webhooks.url", Limits::for_whole_calls(CONNECT, timeout, true)),
         })
     }
 

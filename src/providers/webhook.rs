@@ -30,7 +30,7 @@ impl Webhook {
         let limits =
             Limits { connect: TIMEOUT, first_byte: TIMEOUT, idle: TIMEOUT, total: TIMEOUT, reuse_connections: false };
         let key = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes()));
-        Self { url: url.to_owned(), key, client: Client::new(NAME, limits) }
+        Self { url: url.to_owned(), key, client: Client::new(NAME, "alerts.webhook_url", limits) }
     }
 
     /// Posts a JSON text. Any status from 200 to 299 means that it was accepted.

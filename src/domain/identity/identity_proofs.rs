@@ -198,6 +198,7 @@ fn apple(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
         issuers: APPLE_ISSUERS,
         audiences: config.auth_apple.client_ids.clone(),
         keys_url: config.auth_apple.keys_url.clone(),
+        setting: "auth.apple.keys_url",
         has_hashed_nonces: true,
         timeout: config.auth.identity_timeout,
     };
@@ -210,6 +211,7 @@ fn google(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
         issuers: GOOGLE_ISSUERS,
         audiences: config.auth_google.client_ids.clone(),
         keys_url: config.auth_google.keys_url.clone(),
+        setting: "auth.google.keys_url",
         has_hashed_nonces: false,
         timeout: config.auth.identity_timeout,
     };

@@ -17,7 +17,7 @@ pub struct HttpMailer {
 
 impl HttpMailer {
     pub fn new(settings: HttpTemplateSettings, from: String) -> Self {
-        Self { template: HttpTemplate::new(NAME, settings), from }
+        Self { template: HttpTemplate::new(NAME, "email.http.url", settings), from }
     }
 }
 

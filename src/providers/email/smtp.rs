@@ -119,6 +119,11 @@ impl Smtp {
 
     /// Opens a session: connects, encrypts and authenticates.
     fn open(&self) -> Result<Connection, Failure> {
+        let address = format!("smtp://{}:{}", self.host, self.port);
+        self.open_session().map_err(|failure| failure.at("email.host", &address))
+    }
+
+    fn open_session(&self) -> Result<Connection, Failure> {
         let deadline = Instant::now() + self.timeout;
         let mut connection = Connection::open(&self.host, self.port, deadline).map_err(of_connection)?;
         if self.encryption == Encryption::Tls {

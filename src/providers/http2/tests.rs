@@ -53,7 +53,7 @@ impl EchoServer {
     fn client(&self, trusted: &CertificateDer<'static>) -> Http2Client {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
-        Http2Client::trusting(roots, "tests", self.endpoint(), Duration::from_secs(20)).unwrap()
+        Http2Client::trusting(roots, ("tests", "x.url"), self.endpoint(), Duration::from_secs(20)).unwrap()
     }
 
     fn endpoint(&self) -> BaseUrl {
@@ -120,7 +120,7 @@ fn a_server_that_is_not_trusted_gets_no_request() {
     let other = EchoServer::start("localhost", 2100, H2);
     // Another authority, and the public ones.
     assert_eq!(fault(&server.client(&other.certificate)), refused);
-    let public = Http2Client::new("tests", server.endpoint(), Duration::from_secs(20)).unwrap();
+    let public = Http2Client::new("tests", "x.url", server.endpoint(), Duration::from_secs(20)).unwrap();
     assert_eq!(fault(&public), refused);
     // Another name, a certificate out of date, and a server without HTTP/2.
     for server in [

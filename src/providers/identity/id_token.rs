@@ -32,6 +32,8 @@ pub struct IdTokenSettings {
     /// The ids of our apps at the provider.
     pub audiences: Vec<String>,
     pub keys_url: String,
+    /// The name of the setting of `keys_url`.
+    pub setting: &'static str,
     /// Apps send the provider the hash of the nonce.
     pub has_hashed_nonces: bool,
     pub timeout: Duration,
@@ -104,7 +106,8 @@ struct EventText {
 impl IdTokenVerifier {
     pub fn new(settings: IdTokenSettings, clock: WallClock) -> Self {
         let keys = JwkCache::new(settings.provider, &settings.keys_url);
-        let client = Client::new(settings.provider, Limits::for_whole_calls(CONNECT, settings.timeout, true));
+        let client =
+            Client::new(settings.provider, settings.setting, Limits::for_whole_calls(CONNECT, settings.timeout, true));
         Self { settings, keys, client, clock }
     }
 
@@ -237,6 +240,7 @@ mod tests {
             issuers,
             audiences: serde_json::from_value(vectors[provider][audiences].clone()).unwrap(),
             keys_url: "http://127.0.0.1:1/".to_owned(),
+            setting: "auth.test.keys_url",
             has_hashed_nonces: provider == "apple_sign_in",
             timeout: Duration::from_secs(1),
         };

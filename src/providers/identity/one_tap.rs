@@ -56,7 +56,8 @@ impl OneTap {
     pub fn new(settings: OneTapSettings, clock: WallClock) -> Self {
         let credentials =
             Credentials { access_key_id: settings.access_key_id, access_key_secret: settings.access_key_secret };
-        let client = Client::new(NAME, Limits::for_whole_calls(CONNECT, settings.timeout, false));
+        let client =
+            Client::new(NAME, "auth.one_tap.endpoint", Limits::for_whole_calls(CONNECT, settings.timeout, false));
         Self { endpoint: settings.endpoint, credentials, client, clock }
     }
 

@@ -55,7 +55,8 @@ struct TokenResponse {
 impl WeChatSignIn {
     pub fn new(settings: WeChatSignInSettings) -> Self {
         // A code can be exchanged once, so a lost connection must not look like a used code.
-        let client = Client::new(NAME, Limits::for_whole_calls(CONNECT, settings.timeout, false));
+        let client =
+            Client::new(NAME, "auth.wechat.base_url", Limits::for_whole_calls(CONNECT, settings.timeout, false));
         Self { settings, client }
     }
 

@@ -29,6 +29,8 @@ const BUFFER_BYTES: usize = 2 * 1024;
 pub struct OpenAiSettings {
     /// The URL before `/chat/completions`.
     pub base_url: String,
+    /// The name of the setting of `base_url`.
+    pub setting: &'static str,
     /// Sent as a bearer token. Local servers need none.
     pub api_key: Option<SecretString>,
     /// The model's name at the provider.
@@ -110,7 +112,7 @@ impl OpenAi {
             total: settings.total_timeout,
             reuse_connections: true,
         };
-        Self { client: Client::new(OPENAI, limits), settings }
+        Self { client: Client::new(OPENAI, settings.setting, limits), settings }
     }
 
     /// Sends the request, retries it once if that is allowed and may help, and waits for the head of a response.
@@ -382,6 +384,7 @@ mod tests {
     fn settings(base_url: &str) -> OpenAiSettings {
         OpenAiSettings {
             base_url: base_url.into(),
+            setting: "llm.base_url",
             api_key: None,
             model: "m".into(),
             connect_timeout: Duration::from_secs(5),

@@ -111,7 +111,7 @@ impl AliyunModerator {
             access_key_id: settings.access_key_id.clone(),
             access_key_secret: settings.access_key_secret.clone(),
         };
-        Self { settings, credentials, client: Client::new(NAME, limits), clock }
+        Self { settings, credentials, client: Client::new(NAME, "moderation.endpoint", limits), clock }
     }
 
     fn moderate_part(&self, service: &str, part: &str, account: Option<&str>) -> Result<ModerationResult, Failure> {

@@ -70,7 +70,7 @@ impl HttpJudge {
     pub fn new(settings: &HttpJudgeSettings, clock: WallClock) -> Self {
         let limits = Limits::for_whole_calls(settings.connect, settings.total, true);
         let key = hmac::Key::new(hmac::HMAC_SHA256, settings.secret.expose_secret().as_bytes());
-        Self { url: settings.url.clone(), key, client: Client::new(NAME, limits), clock }
+        Self { url: settings.url.clone(), key, client: Client::new(NAME, "moderation.judge_url", limits), clock }
     }
 
     fn signature(&self, timestamp: &str, body: &str) -> String {

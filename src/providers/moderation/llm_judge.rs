@@ -132,7 +132,7 @@ enum VerdictWord {
 impl LlmJudge {
     pub fn new(settings: LlmJudgeSettings, clock: WallClock) -> Self {
         let limits = Limits::for_whole_calls(settings.connect, settings.total, true);
-        Self { settings, client: Client::new(NAME, limits), clock, state: Mutex::default() }
+        Self { settings, client: Client::new(NAME, "moderation.llm_base_url", limits), clock, state: Mutex::default() }
     }
 
     fn ask(&self, scene: Scene, text: &str) -> Result<ModerationResult, Failure> {

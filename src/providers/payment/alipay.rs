@@ -114,7 +114,14 @@ impl Alipay {
         // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
         let limits = Limits::for_whole_calls(CONNECT_TIMEOUT, settings.timeout, false);
         let gateway_url = settings.gateway_url.clone();
-        Self { merchant, reader, certificate_number, gateway_url, client: Client::new(PROVIDER, limits), clock }
+        Self {
+            merchant,
+            reader,
+            certificate_number,
+            gateway_url,
+            client: Client::new(PROVIDER, "payment.gateway_url", limits),
+            clock,
+        }
     }
 
     /// Sends one call and verifies the response, which may still be a refusal.

@@ -118,7 +118,7 @@ impl AppStore {
             key,
             base,
             sandbox_base,
-            client: Client::new(PROVIDER, limits),
+            client: Client::new(PROVIDER, "payment.apple.base_url", limits),
             clock,
         })
     }

@@ -23,7 +23,7 @@ pub fn deliver(address: &str, form: &str) -> Result<String, Failure> {
         total: None,
         is_unstreamed: false,
     };
-    let answer = Client::new(PROVIDER, limits).post(&post)?;
+    let answer = Client::new(PROVIDER, "payment.notify_url", limits).post(&post)?;
     let bytes = answer.read_all(MAX_RESPONSE_BYTES)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

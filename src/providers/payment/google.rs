@@ -157,7 +157,7 @@ impl GooglePlay {
             },
             account,
             base,
-            client: Client::new(PROVIDER, limits),
+            client: Client::new(PROVIDER, "payment.google.base_url", limits),
             clock,
         })
     }

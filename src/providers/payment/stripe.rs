@@ -196,7 +196,7 @@ impl Stripe {
             secret_key: settings.secret_key.clone(),
             webhooks: WebhookReader::new(secrets, mode.contains("live")),
             base,
-            client: Client::new(PROVIDER, limits),
+            client: Client::new(PROVIDER, "payment.stripe.base_url", limits),
         })
     }
 

@@ -142,7 +142,7 @@ impl WeChatPay {
             public_key_id: settings.public_key_id.clone(),
             base,
             notify_url: settings.notify_url.clone(),
-            client: Client::new(PROVIDER, limits),
+            client: Client::new(PROVIDER, "payment.wechat.base_url", limits),
             clock,
             fetched_at: Mutex::new(None),
         })

@@ -87,7 +87,8 @@ impl Apns {
         let key = key.map_err(|fault| format!("private_key: {fault}"))?;
         let endpoint = BaseUrl::parse(NAME, &settings.base_url);
         let endpoint = endpoint.map_err(|_| "base_url: must be an https address without a query".to_owned())?;
-        let client = Http2Client::new(NAME, endpoint, settings.timeout).map_err(|failure| failure.to_string())?;
+        let client = Http2Client::new(NAME, "push.apns.base_url", endpoint, settings.timeout)
+            .map_err(|failure| failure.to_string())?;
         Ok(Self { client, settings, key, token: Mutex::default(), clock })
     }
 

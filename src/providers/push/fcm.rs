@@ -81,7 +81,7 @@ impl Fcm {
         let base = BaseUrl::parse(NAME, &settings.base_url);
         let base = base.map_err(|_| "base_url: must be an https address without a query".to_owned())?;
         let url = format!("{}/v1/projects/{}/messages:send", base.base(), percent::encode(project));
-        let client = Client::new(NAME, Limits::for_whole_calls(CONNECT, settings.timeout, true));
+        let client = Client::new(NAME, "push.fcm.base_url", Limits::for_whole_calls(CONNECT, settings.timeout, true));
         Ok(Self { client, account, url, clock })
     }
 

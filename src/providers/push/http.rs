@@ -14,7 +14,7 @@ pub struct HttpPush(HttpTemplate);
 
 impl HttpPush {
     pub fn new(settings: HttpTemplateSettings) -> Self {
-        Self(HttpTemplate::new(NAME, settings))
+        Self(HttpTemplate::new(NAME, "push.http.url", settings))
     }
 
     fn send(&self, message: &PushMessage) -> Result<(), PushFault> {

@@ -101,7 +101,7 @@ impl AliyunSms {
             access_key_id: settings.access_key_id.clone(),
             access_key_secret: settings.access_key_secret.clone(),
         };
-        Self { settings, credentials, client: Client::new(NAME, limits), clock, total }
+        Self { settings, credentials, client: Client::new(NAME, "sms.endpoint", limits), clock, total }
     }
 
     fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<MessageReceipt, Failure> {

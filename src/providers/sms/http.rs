@@ -16,7 +16,7 @@ pub struct HttpSms(HttpTemplate);
 
 impl HttpSms {
     pub fn new(settings: HttpTemplateSettings) -> Self {
-        Self(HttpTemplate::new(NAME, settings))
+        Self(HttpTemplate::new(NAME, "sms.http.url", settings))
     }
 }
 

@@ -91,7 +91,7 @@ impl TencentSms {
     /// Creates a sender for one account. With an invalid endpoint, every message fails as `Misconfigured`.
     pub fn new(settings: TencentSmsSettings, clock: WallClock) -> Self {
         // A pooled connection may turn out dead only after the message was written to it.
-        let client = Client::new(NAME, Limits::for_whole_calls(CONNECT, TOTAL, false));
+        let client = Client::new(NAME, "sms.tencent.endpoint", Limits::for_whole_calls(CONNECT, TOTAL, false));
         Self { settings, client, clock }
     }
 

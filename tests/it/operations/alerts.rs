@@ -245,3 +245,19 @@ fn sends_alerts_by_mail() {
     let line = server.wait_for_line("Email to ops@example.com");
     assert!(line.contains("disk_low"), "{line}");
 }
+
+#[test]
+fn the_mail_about_a_resolved_alert_says_that_it_is_over() {
+    let server =
+        Setup::default().with_fast_jobs().with("ALERTS_MAIL_TO", "ops@example.com").with("BACKUP_EVERY", "0 s");
+    let mut server = server.start();
+    server.edit(
+        "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
+         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
+    );
+    let line = server.wait_for_line("Email to ops@example.com");
+    assert!(line.contains("code_budget") && !line.contains("over"), "{line}");
+    server.edit("delete from code_sends");
+    let line = server.wait_for_line("code_budget is over");
+    assert!(line.contains("This alert is over. ") && line.contains("Rule code_budget: resolved, since "), "{line}");
+}

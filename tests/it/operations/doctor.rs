@@ -37,6 +37,25 @@ fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str
 }
 
 #[test]
+fn names_address_setting_and_next_step_of_an_unreachable_provider() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let settings = [
+        ("YARROW_LLM_PROVIDER", "openai"),
+        ("YARROW_LLM_API_KEY", "sk-secret"),
+        ("YARROW_LLM_MODEL", "m"),
+        ("YARROW_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
+        ("https_proxy", "http://127.0.0.1:2"),
+    ];
+    let arguments = ["doctor", "--listen", "127.0.0.1:0"];
+    let found = CommandOutput::run_with(temp_dir.path(), &settings, &arguments, "").expect(5).json();
+    let detail = check(&found, "providers", "llm")["detail"].as_str().unwrap();
+    assert!(detail.contains("at http://127.0.0.1:1 (`llm.base_url`); check the address"), "{detail}");
+    let proxy = check(&found, "providers", "outgoing proxy");
+    assert_eq!(proxy["verdict"], "warn");
+    assert!(proxy["detail"].as_str().unwrap().contains("ignore https_proxy"), "{proxy}");
+}
+
+#[test]
 fn a_fresh_data_directory_passes_except_for_development_settings() {
     let server = Setup::default().with("BACKUP_EVERY", "1 hour").start();
     server.sign_in(PHONE);

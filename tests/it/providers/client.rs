@@ -16,7 +16,7 @@ fn client() -> Client {
         total: 20 * second,
         reuse_connections: true,
     };
-    Client::new("test", limits)
+    Client::new("test", "test.url", limits)
 }
 
 fn post(provider: &FakeProvider, body: &[u8]) -> Result<HttpResponse, Failure> {
@@ -88,7 +88,7 @@ fn an_upload_may_take_longer_than_a_response() {
     let total = Duration::from_secs(20);
     let limits = Limits { connect: total, first_byte: limit, idle: limit, total, reuse_connections: false };
     let provider = FakeProvider::with_handler(move |_| Reply::status(200).after(10 * limit));
-    let client = Client::new("test", limits);
+    let client = Client::new("test", "test.url", limits);
     let failure = client.send("PUT", &provider.url(), &[], b"x").err().unwrap();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
     assert_eq!(client.upload("PUT", &provider.url(), &[], b"x").unwrap().status, 200);

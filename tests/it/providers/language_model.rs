@@ -20,6 +20,7 @@ fn settings(provider: &FakeProvider) -> OpenAiSettings {
 fn settings_for(base_url: String) -> OpenAiSettings {
     OpenAiSettings {
         base_url,
+        setting: "llm.base_url",
         api_key: Some("sk-test".into()),
         model: "m".into(),
         connect_timeout: Duration::from_secs(5),
