@@ -44,9 +44,12 @@ export interface ClientOptions {
   newKey?: () => string;
 }
 
-/** An event of an interpretation: more text, or the stored result at the end. */
+/**
+ * An event of an interpretation: more text, or the stored result at the end. `restarted` means that the call failed and
+ * a new one begins: discard the text so far.
+ */
 export type InterpretationEvent =
-  | { type: "started"; traceId: string; provider: string; model: string }
+  | { type: "started" | "restarted"; traceId: string; provider: string; model: string }
   | { type: "text"; text: string }
   | { type: "done"; interpretation: Schemas["Interpretation"] };
 
@@ -72,6 +75,12 @@ interface RawRequest {
 const WEEK = 7 * 24 * 3600 * 1000;
 /** Statuses after which another attempt may succeed. */
 const TEMPORARY = [408, 429, 502, 503, 504];
+const REFRESH_PATH = "/api/v1/auth/refresh";
+/** Attempts to replace a token, and milliseconds for each. Together less than `auth.token_grace`, 30 seconds by default. */
+const REFRESH_ATTEMPTS = 3;
+const REFRESH_TIMEOUT = 8000;
+/** Operations after whose success the token is gone. */
+const SIGN_OUT_OPERATIONS = ["post /api/v1/auth/logout", "post /auth/logout", "delete /api/v1/account"];
 const SIGN_IN_PATHS = ["/api/v1/auth/login", "/auth/login", "/api/v1/auth/send-code", "/auth/send-code"];
 
 export class YarrowClient {
@@ -83,6 +92,8 @@ export class YarrowClient {
   private session: Session | undefined;
   /** The lifetime in milliseconds that the token had when it came; unknown for a stored one. */
   private lifetime = Infinity;
+  /** The service's clock minus the device's, in milliseconds, once a response has told. */
+  private clockOffset: number | undefined;
   private refreshing: Promise<void> | undefined;
 
   constructor(private readonly options: ClientOptions) {
@@ -167,6 +178,11 @@ export class YarrowClient {
     }
   }
 
+  /** Deletes the account, which needs a recent sign-in, and forgets the sign-in. */
+  async deleteAccount(): Promise<void> {
+    await this.delete("/api/v1/account");
+  }
+
   // Castings.
 
   /** Casts a hexagram. It is paid once, however often the request has to be repeated. */
@@ -189,12 +205,34 @@ export class YarrowClient {
       options: { path: { id: sessionId }, body: again ? { again } : {}, idempotencyKey: this.newKey(), ...common },
       accept: "text/event-stream",
     };
+    let traceId: string | undefined;
     for await (const { event, data } of this.events(request, (name) => name === "done")) {
       const value = JSON.parse(data);
-      if (event === "meta") yield { type: "started", ...value };
-      else if (event === "delta") yield { type: "text", text: value.text };
+      // A continued stream begins with the same call again.
+      if (event === "meta" && value.traceId !== traceId) {
+        yield { type: traceId === undefined ? "started" : "restarted", ...value };
+        traceId = value.traceId;
+      } else if (event === "delta") yield { type: "text", text: value.text };
       else if (event === "done") yield { type: "done", interpretation: value };
     }
+  }
+
+  /** The model's reply to a conversation, piece by piece. A reply that breaks off is not repeated. */
+  async *chat(
+    conversation: Omit<RequestOptions<"post", "/llm/chat">["body"], "stream">,
+    options: CommonOptions = {},
+  ): AsyncGenerator<string> {
+    const body = { ...conversation, stream: true };
+    const request: RawRequest = { method: "post", path: "/llm/chat", options: { body, ...options }, accept: "text/event-stream" };
+    const response = await this.send(request);
+    for await (const { data } of readEvents(response.chunks())) {
+      if (data === "[DONE]") return;
+      const chunk: Partial<Schemas["ChatCompletionChunk"]> & { error?: ChatError } = JSON.parse(data);
+      if (chunk.error) throw problemOfChat(chunk.error);
+      const text = chunk.choices?.[0]?.delta?.content;
+      if (text) yield text;
+    }
+    throw new NetworkError("the stream ended early");
   }
 
   // While the app is open.
@@ -268,13 +306,16 @@ export class YarrowClient {
     const takesKey = idempotentOperations.has(name);
     // The same key for all attempts.
     const key = request.options.idempotencyKey ?? (takesKey ? this.newKey() : undefined);
-    const isRepeatable = request.method !== "post" || takesKey;
+    // A token that is replaced twice within the grace has one successor.
+    const isRefresh = request.path === REFRESH_PATH;
+    const isRepeatable = request.method !== "post" || takesKey || isRefresh;
+    const attempts = isRefresh ? Math.min(this.attempts, REFRESH_ATTEMPTS) : this.attempts;
     for (let failures = 0; ; failures += 1) {
       let failure: ProblemError | NetworkError;
       await this.refreshIfDue(request.path);
       const { token } = this.session ?? {};
       try {
-        const response = await this.transport({
+        const answer = this.transport({
           method: request.method.toUpperCase(),
           url: this.url(request),
           headers: this.headers(request, key, token),
@@ -282,7 +323,12 @@ export class YarrowClient {
           isStream: request.accept === "text/event-stream",
           ...(signal ? { signal } : {}),
         });
-        if (response.status < 400) return response;
+        const response = await (isRefresh ? within(REFRESH_TIMEOUT, answer) : answer);
+        this.compareClocks(response.header("date"), request.method);
+        if (response.status < 400) {
+          if (SIGN_OUT_OPERATIONS.includes(name)) this.keep(undefined);
+          return response;
+        }
         failure = await problemOf(response);
       } catch (error) {
         if (signal?.aborted) throw error;
@@ -302,7 +348,7 @@ export class YarrowClient {
       }
       const retryAfter = failure instanceof ProblemError ? failure.retryAfter : undefined;
       // A long wait is the user's decision.
-      if (failures + 1 >= this.attempts || (retryAfter ?? 0) * 1000 > this.maxRetryDelay) throw failure;
+      if (failures + 1 >= attempts || (retryAfter ?? 0) * 1000 > this.maxRetryDelay) throw failure;
       await this.wait(retryAfter, failures, signal);
     }
   }
@@ -327,17 +373,19 @@ export class YarrowClient {
   /** Replaces a token that expires soon, once for all requests that wait. */
   private async refreshIfDue(path: string): Promise<void> {
     const { session } = this;
-    if (!session || SIGN_IN_PATHS.includes(path) || path === "/api/v1/auth/refresh") return;
-    const left = Date.parse(session.expiresAt) - Date.now();
+    if (!session || SIGN_IN_PATHS.includes(path) || path === REFRESH_PATH) return;
+    const left = this.timeLeft(session);
     // Tokens that live shorter than usual must not be replaced at every request.
-    if (left > Math.min(this.refreshBefore, this.lifetime / 2) || left < 0) return;
+    if (left > Math.min(this.refreshBefore, this.lifetime / 2)) return;
+    // An expired token cannot be replaced. Until the service's time is known, the device's clock may be wrong.
+    if (left < 0 && (this.clockOffset !== undefined || this.lifetime < 0)) return;
     this.refreshing ??= this.refresh().finally(() => (this.refreshing = undefined));
     await this.refreshing;
   }
 
   private async refresh(): Promise<void> {
     try {
-      this.keep(await this.post("/api/v1/auth/refresh", { body: {} }));
+      this.keep(await this.post(REFRESH_PATH, { body: {} }));
     } catch (error) {
       // The old token is still valid, or the request that follows says why not.
       if (!(error instanceof ProblemError || error instanceof NetworkError)) throw error;
@@ -346,8 +394,20 @@ export class YarrowClient {
 
   private keep(session: Session | undefined): void {
     this.session = session && { token: session.token, expiresAt: session.expiresAt };
-    this.lifetime = session ? Date.parse(session.expiresAt) - Date.now() : Infinity;
+    this.lifetime = session ? this.timeLeft(session) : Infinity;
     this.options.onSession?.(this.session);
+  }
+
+  private timeLeft(session: Session): number {
+    return Date.parse(session.expiresAt) - Date.now() - (this.clockOffset ?? 0);
+  }
+
+  /** Learns the service's time from a response, because devices have wrong clocks. */
+  private compareClocks(date: string | null, method: Method): void {
+    const offset = Date.parse(date ?? "") - Date.now();
+    // A cache may answer GET with an earlier time.
+    const isCurrent = method !== "get" || this.clockOffset === undefined || offset > this.clockOffset;
+    if (!Number.isNaN(offset) && isCurrent) this.clockOffset = offset;
   }
 
   /** Waits as long as the service asked for, or longer after each failure. */
@@ -387,6 +447,29 @@ async function problemOf(response: TransportResponse): Promise<ProblemError> {
 function problemOfEvent(data: string): ProblemError {
   const problem: Partial<Schemas["Problem"]> & { retryAfter?: number } = JSON.parse(data);
   return new ProblemError(problem, problem.status ?? 500, problem.retryAfter);
+}
+
+/** The error of a chat's stream, in the format of OpenAI's API. */
+interface ChatError {
+  code: string;
+  message: string;
+  status: number;
+  userMessage: string;
+  requestId?: string;
+  retryAfter?: number | null;
+}
+
+function problemOfChat({ code, message, status, userMessage, requestId, retryAfter }: ChatError): ProblemError {
+  const problem = { code, status, detail: message, message: userMessage, requestId } as Partial<Schemas["Problem"]>;
+  return new ProblemError(problem, status, retryAfter ?? undefined);
+}
+
+/** Rejects if an answer takes longer. */
+function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new NetworkError("no answer in time")), milliseconds);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 /** A random text of 32 hexadecimal digits. It need not be secret. */

@@ -311,6 +311,8 @@ fn error_document(error: &Error, meta: &RequestMeta) -> Value {
     let problem = Problem::of(error, meta);
     json!({ "error": {
         "message": problem.detail,
+        "userMessage": problem.message,
+        "status": problem.status,
         "type": problem.code,
         "code": problem.code,
         "param": null,

@@ -98,3 +98,12 @@ await assert.rejects(nextOf("notification"), { code: "unauthenticated" });
 await assert.rejects(yarrow.get("/api/v1/account"), { code: "unauthenticated" });
 assert.ok(!yarrow.isSignedIn && stored === undefined);
 closing.abort();
+
+// A chat in pieces, and the deletion of the account.
+await yarrow.sendCode("lin@example.com");
+await yarrow.signIn("lin@example.com", "12345678");
+const pieces = [];
+for await (const piece of yarrow.chat({ messages: [{ role: "user", content: "What is the I Ching?" }] })) pieces.push(piece);
+assert.ok(pieces.join("").length > 20, pieces);
+await yarrow.deleteAccount();
+assert.ok(!yarrow.isSignedIn && stored === undefined);

@@ -137,6 +137,110 @@ test("a stream continues after the last event", async () => {
   assert.equal(script.requests[0].headers["Idempotency-Key"], script.requests[1].headers["Idempotency-Key"]);
 });
 
+test("a call that fails midway and starts again tells to clear the text", async () => {
+  const event = (id, name, data) => `${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  const script = scripted(
+    { chunks: [event("a:0", "meta", { traceId: "a" }), event("a:3", "delta", { text: "乾" }),
+      event("", "error", { code: "provider_failed", status: 502 })] },
+    { chunks: [event("b:0", "meta", { traceId: "b" }), event("b:3", "delta", { text: "坤" }), event("b:3", "done", {})] },
+  );
+  let text = "";
+  const seen = [];
+  for await (const one of client(script).interpret("s")) {
+    seen.push(one.type);
+    if (one.type === "restarted") text = "";
+    if (one.type === "text") text += one.text;
+  }
+  assert.deepEqual(seen, ["started", "text", "restarted", "text", "done"]);
+  assert.equal(text, "坤");
+});
+
+test("a lost answer of the refresh is repeated at once", async () => {
+  const kept = [];
+  const script = scripted(new Error("reset"), { body: { token: "new", expiresAt: inDays(30) } }, { body: {} });
+  const yarrow = client(script, {
+    session: { token: "old", expiresAt: inDays(2) },
+    onSession: (session) => kept.push(session?.token),
+  });
+  await yarrow.get("/api/v1/points");
+  const sent = script.requests.map(({ url, headers }) => [url.slice(14), headers.Authorization]);
+  assert.deepEqual(sent, [
+    ["/api/v1/auth/refresh", "Bearer old"],
+    ["/api/v1/auth/refresh", "Bearer old"],
+    ["/api/v1/points", "Bearer new"],
+  ]);
+  assert.deepEqual(kept, ["new"]);
+});
+
+test("a refresh that is not answered is repeated before the grace ends", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const requests = [];
+  const transport = (request) => {
+    requests.push(request);
+    return new Promise(() => {});
+  };
+  client({ transport }, { session: { token: "old", expiresAt: inDays(2) } }).get("/api/v1/points");
+  for (let seconds = 0; seconds < 30; seconds += 1) {
+    for (let turns = 0; turns < 20; turns += 1) await Promise.resolve();
+    context.mock.timers.tick(1000);
+  }
+  assert.deepEqual(requests.map(({ url }) => url.slice(14)), [
+    "/api/v1/auth/refresh", "/api/v1/auth/refresh", "/api/v1/auth/refresh", "/api/v1/points",
+  ]);
+});
+
+test("a wrong clock does not keep the client from replacing tokens", async () => {
+  const fresh = { body: { token: "new", expiresAt: inDays(30) }, headers: { date: new Date().toUTCString() } };
+  const refreshes = (script) => script.requests.filter(({ url }) => url.endsWith("/refresh")).length;
+  const real = Date.now;
+  for (const [years, headers, times] of [[1, fresh.headers, 1], [1, {}, 1], [-1, fresh.headers, 1], [0, fresh.headers, 1]]) {
+    const old = { token: "old", expiresAt: inDays(2) };
+    const script = scripted({ headers, body: {} });
+    const answers = script.transport;
+    const transport = async (request) =>
+      request.url.endsWith("/refresh")
+        ? (script.requests.push(request), { status: 200, header: (name) => headers[name] ?? null, text: async () => JSON.stringify(fresh.body) })
+        : answers(request);
+    Date.now = () => real() + years * 365 * 24 * 3600 * 1000;
+    try {
+      const yarrow = client({ transport }, { session: old });
+      for (let request = 0; request < 4; request += 1) await yarrow.get("/api/v1/points");
+    } finally {
+      Date.now = real;
+    }
+    assert.equal(refreshes(script), times, `${years} years`);
+  }
+});
+
+test("a chat arrives in pieces, and its error is a problem", async () => {
+  const chunk = (content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+  const conversation = { messages: [{ role: "user", content: "？" }] };
+  const script = scripted({ chunks: [chunk("乾"), chunk("坤"), "data: [DONE]\n\n"] });
+  const pieces = [];
+  for await (const piece of client(script).chat(conversation)) pieces.push(piece);
+  assert.deepEqual(pieces, ["乾", "坤"]);
+  assert.equal(JSON.parse(script.requests[0].body).stream, true);
+  const error = { code: "provider_failed", message: "d", status: 502, userMessage: "请稍后再试。" };
+  const failing = client(scripted({ chunks: [chunk("乾"), `data: ${JSON.stringify({ error })}\n\n`] })).chat(conversation);
+  assert.equal((await failing.next()).value, "乾");
+  await assert.rejects(failing.next(), { code: "provider_failed", status: 502, userMessage: "请稍后再试。" });
+  const cut = client(scripted({ chunks: [chunk("乾")] })).chat(conversation);
+  await cut.next();
+  await assert.rejects(cut.next(), NetworkError);
+});
+
+test("a deleted account is signed out", async () => {
+  for (const remove of [(yarrow) => yarrow.deleteAccount(), (yarrow) => yarrow.delete("/api/v1/account")]) {
+    const kept = [];
+    const yarrow = client(scripted({ status: 204, body: "" }), {
+      session: { token: "old", expiresAt: inDays(20) },
+      onSession: (session) => kept.push(session),
+    });
+    await remove(yarrow);
+    assert.deepEqual([kept, yarrow.isSignedIn], [[undefined], false]);
+  }
+});
+
 test("an error in a stream is a problem", async () => {
   const data = JSON.stringify({ code: "insufficient_points", status: 402, detail: "d" });
   const script = scripted({ chunks: [`event: error\ndata: ${data}\n\n`] });
