@@ -65,6 +65,9 @@ codes! {
     IdentityTaken = "identity_taken",
         "Another account has this identity, or the account has another identity of this provider.",
         "此身份已绑定其他账户，或该账户已绑定同一平台的其他身份。";
+    EmailCodeRequired = "email_code_required",
+        "An account has this email address, and the provider cannot prove who owns it. Sign in with a code sent to it, then link the identity.",
+        "此邮箱已有账户，请用邮箱验证码登录，再绑定此身份。";
     LastIdentity = "last_identity",
         "This is the only way to sign in to the account. Add an address or another identity first.",
         "这是该账户唯一的登录方式，请先添加手机号、邮箱或其他身份。";

@@ -58,6 +58,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::VersionConflict
         | Code::AddressTaken
         | Code::IdentityTaken
+        | Code::EmailCodeRequired
         | Code::LastIdentity
         | Code::AlreadyPosted
         | Code::BalanceTooLarge

@@ -82,9 +82,10 @@ const QUERIED_PURCHASE_ERRORS: [Code; 12] = [
 ];
 
 /// Errors of a sign-in with a proof of identity.
-const IDENTITY_ERRORS: [Code; 9] = [
+const IDENTITY_ERRORS: [Code; 10] = [
     InvalidIdentity,
     IdentityTaken,
+    EmailCodeRequired,
     UserSuspended,
     TooManyRequests,
     NotConfigured,

@@ -14,7 +14,7 @@ use super::{Failure, FailureKind, client::Client, json, jws::CompactJws};
 use crate::concurrency::lock::lock_unpoisoned;
 
 /// The shortest time between two fetches, in milliseconds.
-const FETCH_INTERVAL: i64 = 5 * 60_000;
+const FETCH_INTERVAL: i64 = 30_000;
 /// The shortest time between a failed fetch and the next one, in milliseconds.
 const RETRY_INTERVAL: i64 = 10_000;
 /// The shortest time for which fetched keys are kept, in milliseconds.
@@ -115,7 +115,7 @@ impl JwkCache {
         lock_unpoisoned(&self.state).keys.is_empty()
     }
 
-    /// Fetches the keys, unless that was done within five minutes or failed within seconds. Waits while another caller
+    /// Fetches the keys, unless that was done within half a minute or failed within seconds. Waits while another caller
     /// fetches them. Returns true if this call fetched them.
     pub(super) fn refresh(&self, client: &Client, now: i64) -> Result<bool, Failure> {
         let _fetching = lock_unpoisoned(&self.fetching);
@@ -208,13 +208,45 @@ fn max_age(header: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+        time::Duration,
+    };
+
     use super::*;
+    use crate::providers::client::Limits;
 
     #[test]
     fn reads_max_age() {
         assert_eq!(max_age("public, max-age=22935, must-revalidate"), Some(22_935_000));
         assert_eq!(max_age("no-store"), None);
         assert_eq!(max_age("max-age=-5"), Some(0));
+    }
+
+    /// Publishes one key a connection, with the id that counts them.
+    fn publish(listener: &TcpListener) {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            let keys = format!(r#"{{"keys":[{{"kty":"RSA","kid":"{number}","n":"AQAB","e":"AQAB"}}]}}"#);
+            let length = keys.len();
+            write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{keys}").unwrap();
+        }
+    }
+
+    #[test]
+    fn keys_that_have_just_been_rotated_are_fetched_within_half_a_minute() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cache = JwkCache::new("test", &format!("http://{}/", listener.local_addr().unwrap()));
+        std::thread::spawn(move || publish(&listener));
+        let second = Duration::from_secs(1);
+        let client = Client::new("test", Limits::for_whole_calls(second, second, false));
+        let ids = || lock_unpoisoned(&cache.state).keys.keys().cloned().collect::<Vec<_>>();
+        for (now, is_fetched, id) in [(0, true, "0"), (29_999, false, "0"), (30_000, true, "1"), (30_001, false, "1")] {
+            assert_eq!(cache.refresh(&client, now).unwrap(), is_fetched, "{now}");
+            assert_eq!(ids(), [id], "{now}");
+        }
     }
 
     #[test]

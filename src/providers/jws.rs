@@ -12,7 +12,7 @@ use ring::{
         RsaPublicKeyComponents, UnparsedPublicKey,
     },
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::rsa::{PrivateKey, SigningFailed};
 use crate::types::{PemFault, parse_pem};
@@ -27,6 +27,12 @@ pub(super) struct CompactJws<'a> {
     signature: Vec<u8>,
     /// The signed text.
     signed: &'a str,
+}
+
+/// The member of a header that names extensions which the reader must understand.
+#[derive(Deserialize)]
+struct Extensions {
+    crit: Option<IgnoredAny>,
 }
 
 /// An ECDSA key on the curve P-256 for ES256. Its `Debug` form shows nothing of it.
@@ -47,7 +53,10 @@ impl<'a> CompactJws<'a> {
         let (signed, signature) = text.rsplit_once('.').filter(|_| text.len() <= MAX_LENGTH)?;
         let (header, payload) = signed.split_once('.')?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-        Some(Self { header: decode(header)?, payload: decode(payload)?, signature: decode(signature)?, signed })
+        let header = decode(header)?;
+        // No extension is understood, so none that the header calls critical.
+        serde_json::from_slice::<Extensions>(&header).ok().filter(|extensions| extensions.crit.is_none())?;
+        Some(Self { header, payload: decode(payload)?, signature: decode(signature)?, signed })
     }
 
     /// Returns true if the message is signed with this P-256 key, which is an uncompressed point.
@@ -108,7 +117,8 @@ mod tests {
     #[test]
     fn only_three_parts_are_a_message() {
         assert!(CompactJws::parse("e30.e30.AA").is_some());
-        for text in ["", "e30", "e30.e30", "e30.e30.AA.AA", "e30.e30.A?", "e30=.e30.AA"] {
+        let critical = format!("{}.e30.AA", URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","crit":["exp"]}"#));
+        for text in ["", "e30", "e30.e30", "e30.e30.AA.AA", "e30.e30.A?", "e30=.e30.AA", &critical] {
             assert!(CompactJws::parse(text).is_none(), "{text}");
         }
         assert!(CompactJws::parse(&format!("e30.e30.{}", "A".repeat(MAX_LENGTH))).is_none());

@@ -32,6 +32,7 @@ export const problemCodes = [
   "conflicting_parameter",
   "content_rejected",
   "cursor_expired",
+  "email_code_required",
   "forbidden",
   "history_full",
   "history_too_large",

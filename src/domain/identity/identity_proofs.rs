@@ -27,6 +27,8 @@ use crate::{
 };
 
 const APPLE_ISSUERS: &[&str] = &["https://appleid.apple.com"];
+/// Google lets people use addresses of other domains too, which may have another owner since.
+const GOOGLE_DOMAINS: &[&str] = &["gmail.com", "googlemail.com"];
 const GOOGLE_ISSUERS: &[&str] = &["https://accounts.google.com", "accounts.google.com"];
 
 /// Proofs that wait to be checked. Each occupies a thread.
@@ -80,6 +82,8 @@ pub struct ProvedIdentity {
     pub former_key: Option<IdentityKey>,
     /// An address that the provider verified.
     pub email: Option<EmailAddress>,
+    /// The provider has authority over the address.
+    pub is_email_proved: bool,
     pub single_use: Option<SingleUse>,
 }
 
@@ -146,7 +150,7 @@ impl IdentityProviders {
             Some(union_id) => (key(union_id), Some(key(person.open_id))),
             None => (key(person.open_id), None),
         };
-        Ok(Proved::Identity(ProvedIdentity { key, former_key, email: None, single_use: None }))
+        Ok(Proved::Identity(ProvedIdentity { key, former_key, email: None, is_email_proved: false, single_use: None }))
     }
 
     fn phone_number(&self, access_token: &Secret) -> Result<Proved> {
@@ -172,6 +176,7 @@ fn signed(
         key: IdentityKey { provider, subject: proved.subject },
         former_key: None,
         email: proved.email.and_then(|email| EmailAddress::parse(&email).ok()),
+        is_email_proved: proved.is_email_proved,
         single_use: Some(SingleUse { token_sha256: sha256(token.reveal()), expires_at: Timestamp(proved.expires_at) }),
     }))
 }
@@ -199,6 +204,7 @@ fn apple(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
         audiences: config.auth_apple.client_ids.clone(),
         keys_url: config.auth_apple.keys_url.clone(),
         setting: "auth.apple.keys_url",
+        email_domains: &[],
         has_hashed_nonces: true,
         timeout: config.auth.identity_timeout,
     };
@@ -212,6 +218,7 @@ fn google(config: &Config, clock: WallClock) -> Option<IdTokenVerifier> {
         audiences: config.auth_google.client_ids.clone(),
         keys_url: config.auth_google.keys_url.clone(),
         setting: "auth.google.keys_url",
+        email_domains: GOOGLE_DOMAINS,
         has_hashed_nonces: false,
         timeout: config.auth.identity_timeout,
     };

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     core::Core,
     domain::{
-        messaging::staff_notices::{self, StaffNotice},
+        messaging::user_notices::{self, UserNotice},
         money::{invites, ledger::Authority},
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
@@ -31,7 +31,7 @@ pub fn reset_nickname(core: &Core, user: UserId, by: Authority) -> Pending<()> {
         }
         let change = ProfileChange { nickname: Some(String::new()), ..ProfileChange::default() };
         users::change_profile_in(tx, user, &change)?;
-        staff_notices::send_in(tx, &config, user, &StaffNotice::NicknameReset { reason: &by.reason })
+        user_notices::send_in(tx, &config, user, &UserNotice::NicknameReset { reason: &by.reason })
     })
 }
 
@@ -47,17 +47,17 @@ pub fn sign_out(core: &Core, user: UserId, device: Option<String>) -> Pending<us
         let notice = match &device {
             None => {
                 tokens::revoke_all_in(tx, user)?;
-                StaffNotice::SignedOut { device: None }
+                UserNotice::SignedOut { device: None }
             }
             Some(id) => {
                 let found = devices.iter().find(|(_, device)| device.id == *id);
                 let (family, device) = found.ok_or(Code::NotFound)?;
                 tokens::delete_family_in(tx, user, *family)?;
-                StaffNotice::SignedOut { device: Some(&device.label) }
+                UserNotice::SignedOut { device: Some(&device.label) }
             }
         };
         if !devices.is_empty() {
-            staff_notices::send_in(tx, &config, user, &notice)?;
+            user_notices::send_in(tx, &config, user, &notice)?;
         }
         Ok(if device.is_some() { 1 } else { devices.len() })
     })
@@ -92,7 +92,7 @@ pub fn move_to_phone(
             tokens::revoke_all_in(tx, user)?;
             let number = phone_number.as_str();
             let ending = number.get(number.len().saturating_sub(4)..).unwrap_or_default();
-            staff_notices::send_in(tx, &config, user, &StaffNotice::PhoneMoved { ending })?;
+            user_notices::send_in(tx, &config, user, &UserNotice::PhoneMoved { ending })?;
             tracing::info!(user = user.0, actor = by.actor, "moved an account to a new phone number");
             Ok(user)
         })

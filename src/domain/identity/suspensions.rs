@@ -13,7 +13,7 @@ use crate::{
     core::Core,
     domain::{
         Each,
-        messaging::staff_notices::{self, StaffNotice, SuspensionCause},
+        messaging::user_notices::{self, SuspensionCause, UserNotice},
         money::ledger::Authority,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest},
     },
@@ -100,7 +100,7 @@ pub fn suspend(
         once.run_in(tx, |tx| {
             let suspension = suspend_in(tx, user, scope, SuspensionSource::Staff, ends_at, &by)?;
             let cause = SuspensionCause::Given(&by.reason);
-            staff_notices::send_in(tx, &config, user, &StaffNotice::Suspended { scope, cause, ends_at })?;
+            user_notices::send_in(tx, &config, user, &UserNotice::Suspended { scope, cause, ends_at })?;
             Ok(suspension)
         })
     })
@@ -124,7 +124,7 @@ pub fn lift(core: &Core, user: UserId, scope: SuspensionScope, by: Authority) ->
             (suspension.id, tx.now.0, &by.actor),
             suspension_of,
         )?;
-        staff_notices::send_in(tx, &config, user, &StaffNotice::SuspensionLifted { scope })?;
+        user_notices::send_in(tx, &config, user, &UserNotice::SuspensionLifted { scope })?;
         Ok(lifted)
     })
 }

@@ -10,7 +10,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use super::staff_notices::{self, StaffNotice};
+use super::user_notices::{self, UserNotice};
 use crate::{
     config::{Config, LimitsConfig},
     core::Core,
@@ -397,7 +397,7 @@ fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &st
         (id, author, content, tx.now.0),
     )?;
     tx.execute("update feedback set state = 'in_progress' where id = ?1 and state = 'open'", [id])?;
-    staff_notices::send_in(tx, config, user, &StaffNotice::FeedbackReply { reply: content })?;
+    user_notices::send_in(tx, config, user, &UserNotice::FeedbackReply { reply: content })?;
     let changed = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
     thread_in(tx, changed)
 }

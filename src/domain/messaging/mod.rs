@@ -7,4 +7,4 @@ pub mod notifications;
 pub mod push;
 pub mod push_queue;
 pub mod releases;
-pub mod staff_notices;
+pub mod user_notices;

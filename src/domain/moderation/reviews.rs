@@ -20,7 +20,7 @@ use crate::{
     domain::{
         Each,
         identity::users::{self, ProfileChange},
-        messaging::staff_notices::{self, StaffNotice},
+        messaging::user_notices::{self, UserNotice},
         moderation::engine::ContentType,
         money::ledger::Authority,
     },
@@ -295,7 +295,7 @@ fn uphold_in(tx: &Write<'_>, config: &Config, review: &Review, by: &Authority) -
     if is_current {
         let change = ProfileChange { nickname: Some(String::new()), ..ProfileChange::default() };
         users::change_profile_in(tx, review.user, &change)?;
-        staff_notices::send_in(tx, config, review.user, &StaffNotice::NicknameReset { reason: &by.reason })?;
+        user_notices::send_in(tx, config, review.user, &UserNotice::NicknameReset { reason: &by.reason })?;
     }
     Ok(id)
 }

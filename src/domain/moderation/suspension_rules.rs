@@ -9,7 +9,7 @@ use crate::{
     config::{Config, SuspensionRule},
     domain::{
         identity::suspensions::{self, SuspensionSource},
-        messaging::staff_notices::{self, StaffNotice, SuspensionCause},
+        messaging::user_notices::{self, SuspensionCause, UserNotice},
         moderation::engine::ContentType,
         money::ledger::Authority,
         operations::audit::{self, AuditEvent},
@@ -57,7 +57,7 @@ fn suspend_in(tx: &Write<'_>, config: &Config, user: UserId, rule: &SuspensionRu
     let by = Authority { actor: RULE_ACTOR.to_owned(), reason: reason(rule, days), request_id: String::new() };
     suspensions::suspend_in(tx, user, rule.scope, SuspensionSource::Rule, ends_at, &by)?;
     let cause = SuspensionCause::Violations { count: rule.count, days };
-    staff_notices::send_in(tx, config, user, &StaffNotice::Suspended { scope: rule.scope, cause, ends_at })?;
+    user_notices::send_in(tx, config, user, &UserNotice::Suspended { scope: rule.scope, cause, ends_at })?;
     let event = AuditEvent {
         actor: by.actor,
         action: ACTION.to_owned(),

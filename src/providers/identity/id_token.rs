@@ -34,6 +34,9 @@ pub struct IdTokenSettings {
     pub keys_url: String,
     /// The name of the setting of `keys_url`.
     pub setting: &'static str,
+    /// The domains whose addresses belong to the provider. It proves no others, except those of its `hd` claim; empty if
+    /// it proves all.
+    pub email_domains: &'static [&'static str],
     /// Apps send the provider the hash of the nonce.
     pub has_hashed_nonces: bool,
     pub timeout: Duration,
@@ -54,6 +57,8 @@ pub struct ProvedToken {
     pub subject: String,
     /// An address that the provider verified.
     pub email: Option<String>,
+    /// The provider has authority over the address, so that it proves who owns it today.
+    pub is_email_proved: bool,
     /// In milliseconds since 1970.
     pub expires_at: i64,
 }
@@ -87,6 +92,8 @@ struct IdentityClaims {
     email: Option<String>,
     #[serde(default, deserialize_with = "boolean_or_text")]
     email_verified: bool,
+    /// The domain of an organisation that Google manages.
+    hd: Option<String>,
     events: Option<Value>,
 }
 
@@ -127,7 +134,9 @@ impl IdTokenVerifier {
             return Err(rejected("another nonce"));
         }
         let email = claims.email.filter(|_| claims.email_verified);
-        Ok(ProvedToken { subject: claims.sub, email, expires_at: claims.exp.saturating_mul(1000) })
+        let is_email_proved = claims.hd.is_some_and(|domain| !domain.is_empty())
+            || email.as_deref().is_some_and(|email| self.has_authority(email));
+        Ok(ProvedToken { subject: claims.sub, email, is_email_proved, expires_at: claims.exp.saturating_mul(1000) })
     }
 
     /// Verifies a notification. Blocks if keys must be fetched.
@@ -183,6 +192,12 @@ impl IdTokenVerifier {
             }
             (Err(fault), _) => Err(rejected_by(fault)),
         }
+    }
+
+    fn has_authority(&self, email: &str) -> bool {
+        let domains = self.settings.email_domains;
+        let is_of = |domain: &&str| email.rsplit_once('@').is_some_and(|(_, of)| of.eq_ignore_ascii_case(domain));
+        domains.is_empty() || domains.iter().any(is_of)
     }
 
     /// Returns true if token and request have the same nonce, or neither has one.
@@ -241,6 +256,7 @@ mod tests {
             audiences: serde_json::from_value(vectors[provider][audiences].clone()).unwrap(),
             keys_url: "http://127.0.0.1:1/".to_owned(),
             setting: "auth.test.keys_url",
+            email_domains: &[],
             has_hashed_nonces: provider == "apple_sign_in",
             timeout: Duration::from_secs(1),
         };

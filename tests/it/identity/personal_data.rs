@@ -118,6 +118,9 @@ fn whole_person(server: &Server) -> Caller {
         let path = format!("/api/v1/notifications/{}/read", sent["id"].as_str().unwrap());
         server.patch(&path).by(&user).send().expect(200);
     };
+    // The notice of the new address.
+    let notices = server.get("/api/v1/notifications").by(&user).send().expect(200).json();
+    read(notices["items"][0].clone());
     read(notify(json!({
         "audience": "users", "title": MORE_TEXTS[3], "body": MORE_TEXTS[4], "userIds": [user.user_id],
     })));
@@ -245,7 +248,7 @@ fn export_covers_every_table_with_user_data() {
     let session = &reported["sessions"][0];
     assert_eq!((&session["question"], &session["traceIds"].as_array().unwrap().len()), (&json!(MORE_TEXTS[0]), &1));
     assert!(session["interpretedAt"].is_string() && session["lines"].as_array().unwrap().len() == 6, "{session}");
-    let notice = &reported["notifications"][0];
+    let notice = &reported["notifications"][1];
     assert_eq!((&notice["title"], &notice["body"]), (&json!(MORE_TEXTS[3]), &json!(MORE_TEXTS[4])));
     assert!(notice["readAt"].is_string(), "{notice}");
     let text = reported.to_string();

@@ -1,7 +1,7 @@
 //! Sign-in with an identity at another service, and the identities of an account.
 //!
 //! An identity is linked to an existing account only with a proof of both: a recent sign-in and the identity, or an
-//! address that the provider and the account have both verified. Proofs are checked before the write, without a
+//! address that the provider has authority over and the account has verified. The owner is told. Proofs are checked before the write, without a
 //! transaction.
 
 use std::{net::IpAddr, sync::Arc};
@@ -17,6 +17,7 @@ use crate::{
             suspensions, tokens,
             users::{self, Address, User},
         },
+        messaging::user_notices::{self, UserNotice},
         money::{
             coins,
             invites::{InviteCode, InviteHistory},
@@ -44,7 +45,7 @@ pub struct IdentitySignIn {
 ///
 /// # Errors
 /// `invalid_identity`; `identity_taken` if the account with the identity's address has another identity of the provider;
-/// `user_suspended`; those of the provider.
+/// `email_code_required` if the provider has no authority over that address; `user_suspended`; those of the provider.
 pub fn sign_in_with_identity(providers: &IdentityProviders, sign_in: IdentitySignIn) -> Result<Pending<SignedIn>> {
     let IdentitySignIn { proof, label, invite_code, client } = sign_in;
     let proved = providers.prove(&proof, client)?;
@@ -59,6 +60,9 @@ pub fn sign_in_with_identity(providers: &IdentityProviders, sign_in: IdentitySig
         let (user, is_linked) = known.map_or_else(|| Ok::<_, Error>((create_in(tx, &proved)?, false)), Ok)?;
         if let Proved::Identity(identity) = &proved {
             use_in(tx, &user, identity, is_linked)?;
+            if !is_linked && !is_new_user {
+                user_notices::send_in(tx, &config, user.id, &UserNotice::IdentityLinked(identity.key.provider))?;
+            }
         }
         let mut points = EmailPoints::default();
         if is_new_user {
@@ -106,6 +110,9 @@ pub fn link_identity(
         };
         let invited = InviteHistory::load_in(tx, &key, user)?;
         use_in(tx, &users::find_in(tx, user)?, identity, is_linked)?;
+        if !is_linked {
+            user_notices::send_in(tx, &config, user, &UserNotice::IdentityLinked(identity.key.provider))?;
+        }
         invited.carry_over_in(tx, &key, user)
     }))
 }
@@ -192,6 +199,9 @@ fn find_in(tx: &Write<'_>, proved: &Proved) -> Result<Option<(User, bool)>> {
     }
     let Some(email) = &identity.email else { return Ok(None) };
     let user = users::find_by_address_in(tx, &Address::Email(email.clone()))?;
+    if user.is_some() && !identity.is_email_proved {
+        return Err(Code::EmailCodeRequired.into());
+    }
     Ok(user.map(|user| (user, false)))
 }
 
@@ -214,7 +224,7 @@ fn use_in(tx: &Write<'_>, user: &User, identity: &ProvedIdentity, is_linked: boo
 fn create_in(tx: &Write<'_>, proved: &Proved) -> Result<User> {
     match proved {
         Proved::Phone(number) => users::create_in(tx, &Address::Phone(number.clone())),
-        Proved::Identity(ProvedIdentity { email: Some(email), .. }) => {
+        Proved::Identity(ProvedIdentity { email: Some(email), is_email_proved: true, .. }) => {
             users::create_in(tx, &Address::Email(email.clone()))
         }
         Proved::Identity(_) => users::create_without_address_in(tx),

@@ -14,6 +14,7 @@ use crate::{
             tokens::{self, IssuedToken},
             users::{self, Address, User},
         },
+        messaging::user_notices::{self, UserNotice},
         money::{
             coins,
             invites::{self, InviteCode, Redeemed},
@@ -135,6 +136,7 @@ pub fn change_address(
             codes::erase_in(tx, &AddressHmac::new(&key, before.as_str()))?;
             tokens::revoke_others_in(tx, user, token.reveal())?;
         }
+        user_notices::send_in(tx, &config, user, &UserNotice::AddressChanged(&address))?;
         let points = grant_email_points_in(tx, &key, user, &address, before.is_some(), terms)?;
         Ok((changed, points))
     })

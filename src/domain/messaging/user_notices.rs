@@ -1,19 +1,19 @@
-//! Notifications that tell users about acts of the staff, in the user's language.
+//! Notifications that tell users about acts of the staff and new ways into their account, in the user's language.
 //!
 //! They are system notices, which users cannot switch off.
 
 use super::notifications::{self, Audience, NotificationDraft, NotificationKind, Payload};
 use crate::{
     config::Config,
-    domain::identity::preferences,
+    domain::identity::{identities::IdentityProvider, preferences, users::Address},
     error::Result,
     store::Write,
     types::{Locale, SuspensionScope, Timestamp, UserId, pluralize},
 };
 
-/// An act that the user is told about.
+/// A fact that the user is told.
 #[derive(Clone, Debug)]
-pub enum StaffNotice<'act> {
+pub enum UserNotice<'act> {
     Suspended {
         scope: SuspensionScope,
         cause: SuspensionCause<'act>,
@@ -36,6 +36,10 @@ pub enum StaffNotice<'act> {
     FeedbackReply {
         reply: &'act str,
     },
+    /// Somebody can sign in with an identity of this provider now.
+    IdentityLinked(IdentityProvider),
+    /// Somebody can sign in with this address now.
+    AddressChanged(&'act Address),
 }
 
 /// The cause of a suspension, as the user is told.
@@ -48,7 +52,7 @@ pub enum SuspensionCause<'act> {
 }
 
 /// Sends the notice to a user.
-pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &StaffNotice<'_>) -> Result<()> {
+pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &UserNotice<'_>) -> Result<()> {
     let chosen = preferences::find_in(tx, user)?;
     let zone = chosen.time_zone.as_ref().unwrap_or(&config.limits.time_zone);
     let shown = |at: Timestamp| zone.local_text(at);
@@ -67,9 +71,9 @@ pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &StaffNoti
     notifications::send_in(tx, &draft, config.notifications.per_user).map(drop)
 }
 
-fn chinese(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
+fn chinese(notice: &UserNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
     match notice {
-        StaffNotice::Suspended { scope, cause, ends_at } => {
+        UserNotice::Suspended { scope, cause, ends_at } => {
             let until = ends_at.map_or_else(|| "直至解除".to_owned(), |at| format!("至 {}", shown(at)));
             let (title, effect) = match scope {
                 SuspensionScope::Account => ("账号已停用", "您的账号已停用"),
@@ -82,34 +86,44 @@ fn chinese(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'
             };
             (title, format!("{effect}，{until}。原因：{reason}。如有异议，请通过意见反馈联系我们。"))
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
             ("账号已恢复", "您的账号已恢复使用。".to_owned())
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
             ("昵称修改已恢复", "您可以重新修改昵称。".to_owned())
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
             ("内容审核已结束", "您提交的文字不再逐条审核。".to_owned())
         }
-        StaffNotice::NicknameReset { reason } => {
+        UserNotice::NicknameReset { reason } => {
             ("昵称已重置", format!("您的昵称已被重置。原因：{reason}。您可以设置新的昵称。"))
         }
-        StaffNotice::SignedOut { device: None } => {
+        UserNotice::SignedOut { device: None } => {
             ("设备已退出登录", "客服已让您的所有设备退出登录。请重新登录。".to_owned())
         }
-        StaffNotice::SignedOut { device: Some(label) } => {
-            ("设备已退出登录", format!("客服已让设备“{label}”退出登录。"))
-        }
-        StaffNotice::PhoneMoved { ending } => {
+        UserNotice::SignedOut { device: Some(label) } => ("设备已退出登录", format!("客服已让设备“{label}”退出登录。")),
+        UserNotice::PhoneMoved { ending } => {
             ("手机号已更换", format!("您的账号已更换为尾号 {ending} 的手机号。如非本人要求，请立即联系我们。"))
         }
-        StaffNotice::FeedbackReply { reply } => ("您的反馈有了回复", (*reply).to_owned()),
+        UserNotice::FeedbackReply { reply } => ("您的反馈有了回复", (*reply).to_owned()),
+        UserNotice::IdentityLinked(provider) => {
+            let service = match provider {
+                IdentityProvider::Apple => "Apple",
+                IdentityProvider::Google => "Google",
+                IdentityProvider::Wechat => "微信",
+            };
+            ("新增登录方式", format!("您的账号现在可以用{service}登录。如非本人操作，请在账号设置中移除并联系我们。"))
+        }
+        UserNotice::AddressChanged(address) => {
+            let kind = if matches!(address, Address::Email(_)) { "新的邮箱" } else { "新的手机号" };
+            ("新增登录方式", format!("您的账号现在可以用{kind}登录。如非本人操作，请立即联系我们。"))
+        }
     }
 }
 
-fn english(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
+fn english(notice: &UserNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'static str, String) {
     match notice {
-        StaffNotice::Suspended { scope, cause, ends_at } => {
+        UserNotice::Suspended { scope, cause, ends_at } => {
             let until = ends_at.map_or_else(|| "until further notice".to_owned(), |at| format!("until {}", shown(at)));
             let (title, effect) = match scope {
                 SuspensionScope::Account => ("Account suspended", "Your account is suspended"),
@@ -124,30 +138,51 @@ fn english(notice: &StaffNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'
             };
             (title, format!("{effect} {until}. Reason: {reason}. To object, send us feedback."))
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Account } => {
             ("Account restored", "Your account is no longer suspended.".to_owned())
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Nickname } => {
             ("Nickname changes restored", "You can change your nickname again.".to_owned())
         }
-        StaffNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
+        UserNotice::SuspensionLifted { scope: SuspensionScope::Review } => {
             ("Review ended", "Moderators no longer review each of your texts.".to_owned())
         }
-        StaffNotice::NicknameReset { reason } => {
+        UserNotice::NicknameReset { reason } => {
             ("Nickname reset", format!("Your nickname was reset. Reason: {reason}. You can choose a new one."))
         }
-        StaffNotice::SignedOut { device: None } => {
+        UserNotice::SignedOut { device: None } => {
             ("Signed out", "Our support signed out all your devices. Sign in again.".to_owned())
         }
-        StaffNotice::SignedOut { device: Some(label) } => {
+        UserNotice::SignedOut { device: Some(label) } => {
             ("Signed out", format!("Our support signed out the device “{label}”."))
         }
-        StaffNotice::PhoneMoved { ending } => (
+        UserNotice::PhoneMoved { ending } => (
             "Phone number changed",
             format!(
                 "Your account now has the phone number ending in {ending}. If you did not ask for this, contact us."
             ),
         ),
-        StaffNotice::FeedbackReply { reply } => ("A reply to your feedback", (*reply).to_owned()),
+        UserNotice::FeedbackReply { reply } => ("A reply to your feedback", (*reply).to_owned()),
+        UserNotice::IdentityLinked(provider) => {
+            let service = match provider {
+                IdentityProvider::Apple => "Apple",
+                IdentityProvider::Google => "Google",
+                IdentityProvider::Wechat => "WeChat",
+            };
+            (
+                "New way to sign in",
+                format!(
+                    "You can now sign in to your account with {service}. If this was not you, remove it in the settings \
+                     of the account and contact us."
+                ),
+            )
+        }
+        UserNotice::AddressChanged(address) => {
+            let kind = if matches!(address, Address::Email(_)) { "email address" } else { "phone number" };
+            (
+                "New way to sign in",
+                format!("You can now sign in to your account with a new {kind}. If this was not you, contact us."),
+            )
+        }
     }
 }
