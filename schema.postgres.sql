@@ -1133,6 +1133,7 @@ create table push_devices (
     token text collate "C" not null,
     created_at bigint not null,
     updated_at bigint not null,  -- the last registration
+    refused_at bigint,  -- the first refusal of the token since a push was accepted
     unique (service, token)
 );
 

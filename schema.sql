@@ -1172,6 +1172,7 @@ create table push_devices (
     token text not null,
     created_at integer not null,
     updated_at integer not null,           -- the last registration
+    refused_at integer,                    -- the first refusal of the token since a push was accepted
     unique (service, token)
 ) strict;
 

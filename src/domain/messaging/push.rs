@@ -4,7 +4,13 @@
 //! out or switched its kind off, and quiet hours may have begun. No transaction is open while a service is called. After
 //! a kill between the call and its record a push is sent again; it replaces itself on the phone.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use ring::digest;
 
@@ -37,6 +43,10 @@ use crate::{
 const BATCH: u32 = 100;
 const FIRST_RETRY: Duration = Duration::from_secs(30);
 const MAX_RETRY: Duration = Duration::from_hours(1);
+/// A token that is refused again after this time is removed.
+const REFUSAL_PERIOD: Duration = Duration::from_hours(24);
+/// The fewest pushes sent at once of which a majority that is refused shows wrong settings.
+const MIN_MAJORITY: usize = 5;
 
 /// The configured push services.
 pub struct Push {
@@ -48,6 +58,8 @@ pub struct Push {
 struct PushRoute {
     sender: Box<dyn PushSender>,
     breaker: Arc<CircuitBreaker>,
+    /// When the service last accepted a push, in milliseconds since 1970; 0 if it has not since the start.
+    accepted_at: AtomicI64,
 }
 
 /// Counts since the start.
@@ -80,6 +92,7 @@ impl Push {
         let route = |sender: Box<dyn PushSender>| PushRoute {
             breaker: Arc::new(CircuitBreaker::with_defaults(breaker_name(sender.service()))),
             sender,
+            accepted_at: AtomicI64::new(0),
         };
         Ok(Self { core, routes: senders.into_iter().map(route).collect(), metrics: PushMetrics::default() })
     }
@@ -223,7 +236,7 @@ fn attempt(push: &Push, due: Vec<QueuedPush>) -> Result<Vec<(QueuedPush, PushRes
             messages.iter().filter(|(queued, _)| queued.device.service == service).cloned().unzip();
         let outcomes = send(push, route, &messages);
         results.extend(queued.into_iter().zip(outcomes).map(|(queued, outcome)| {
-            let result = result_of(push, &queued, outcome);
+            let result = result_of(push, route, &queued, outcome);
             (queued, result)
         }));
     }
@@ -279,16 +292,35 @@ fn send(push: &Push, route: &PushRoute, messages: &[PushMessage]) -> Vec<Result<
     let clock = || push.core.clock.now().0;
     let ran = route.breaker.run(clock, || {
         outcomes = route.sender.send_all(messages);
-        // A dead token comes from a healthy service. If all attempts failed, the first failure tells why.
-        let failures: Vec<&Failure> = outcomes.iter().filter_map(failure).collect();
-        match failures.first() {
-            Some(failure) if failures.len() == outcomes.len() => Err((*failure).clone()),
-            _ => Ok(()),
+        suspect_settings(route.sender.service(), &mut outcomes);
+        if outcomes.iter().any(Result::is_ok) {
+            route.accepted_at.store(clock(), Ordering::Relaxed);
         }
+        // A dead token comes from a healthy service. If all attempts failed or the settings are wrong, the first failure
+        // tells why.
+        let failures: Vec<&Failure> = outcomes.iter().filter_map(failure).collect();
+        let wrong_settings = failures.iter().find(|failure| failure.kind == FailureKind::Misconfigured);
+        let first = failures.first().filter(|_| failures.len() == outcomes.len());
+        wrong_settings.or(first).map_or(Ok(()), |failure| Err((*failure).clone()))
     });
     match ran {
         Err(failure) if outcomes.is_empty() => messages.iter().map(|_| Err(failure.clone().into())).collect(),
         _ => outcomes,
+    }
+}
+
+/// Turns refusals of tokens into failures of the service if most pushes are refused for the same reason. Operators are
+/// alerted then, and the pushes are repeated until the settings are corrected.
+fn suspect_settings(service: PushService, outcomes: &mut [Result<(), PushFault>]) {
+    let reason_of = |outcome: &Result<(), PushFault>| match outcome {
+        Err(PushFault::RefusedToken { reason }) => Some(*reason),
+        _ => None,
+    };
+    let reasons: Vec<_> = outcomes.iter().filter_map(reason_of).collect();
+    let is_frequent = |reason: &&&str| reasons.iter().filter(|other| other == reason).count() * 2 > outcomes.len();
+    let Some(&reason) = reasons.iter().find(is_frequent).filter(|_| outcomes.len() >= MIN_MAJORITY) else { return };
+    for outcome in outcomes.iter_mut().filter(|outcome| reason_of(outcome) == Some(reason)) {
+        *outcome = Err(Failure::new(FailureKind::Misconfigured, service.name(), reason).into());
     }
 }
 
@@ -299,12 +331,25 @@ fn failure(outcome: &Result<(), PushFault>) -> Option<&Failure> {
     }
 }
 
-fn result_of(push: &Push, queued: &QueuedPush, outcome: Result<(), PushFault>) -> PushResult {
+fn result_of(push: &Push, route: &PushRoute, queued: &QueuedPush, outcome: Result<(), PushFault>) -> PushResult {
     let now = push.core.clock.now();
     match outcome {
         Ok(()) => {
             push.metrics.sent.add(1);
-            PushResult::Done
+            PushResult::Sent
+        }
+        Err(PushFault::RefusedToken { reason }) => {
+            let (device, service) = (&queued.device, queued.device.service.name());
+            let has_accepted_others = |since: &Timestamp| route.accepted_at.load(Ordering::Relaxed) > since.0;
+            let is_final =
+                device.refused_at.filter(|since| since.plus(REFUSAL_PERIOD) <= now).filter(has_accepted_others);
+            if is_final.is_some() {
+                push.metrics.dead_tokens.add(1);
+                return PushResult::DeadDevice { since: device.updated_at };
+            }
+            tracing::warn!(service, reason, "a device's push token was refused");
+            push.metrics.given_up.add(1);
+            PushResult::Refused
         }
         Err(PushFault::DeadToken { since }) => {
             push.metrics.dead_tokens.add(1);

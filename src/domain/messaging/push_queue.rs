@@ -33,6 +33,8 @@ pub struct PushDevice {
     pub family: [u8; 32],
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// The first refusal of the token since a push was accepted.
+    pub refused_at: Option<Timestamp>,
 }
 
 /// A push that is due.
@@ -48,8 +50,12 @@ pub struct QueuedPush {
 /// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// Sent, or not to be sent any more.
+    /// Not to be sent any more.
     Done,
+    /// Accepted by the service.
+    Sent,
+    /// The service refuses the token. It may accept it later.
+    Refused,
     /// To be tried at this time. A deferred push was not attempted.
     Later { at: Timestamp, is_attempt: bool },
     /// The app is gone. One that was registered again after this time is not.
@@ -65,7 +71,8 @@ pub struct PushCounts {
 
 macro_rules! device_columns {
     () => {
-        "device.id, device.user_id, device.service, device.token, device.family, device.created_at, device.updated_at"
+        "device.id, device.user_id, device.service, device.token, device.family, device.created_at, device.updated_at, \
+         device.refused_at"
     };
 }
 
@@ -94,7 +101,7 @@ pub fn register_in(
              values (?1, ?2, ?3, ?4, ?5, ?5) on conflict (service, token) do update set \
              created_at = case when device.user_id = excluded.user_id then device.created_at else excluded.created_at end, \
              user_id = excluded.user_id, family = excluded.family, updated_at = excluded.updated_at returning ",
-            "id, user_id, service, token, family, created_at, updated_at"
+            "id, user_id, service, token, family, created_at, updated_at, refused_at"
         ),
         (user.0, service.name(), token, family, tx.now.0),
         |row| device_of(row, 0),
@@ -218,15 +225,25 @@ pub fn list_due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<QueuedPush>> {
 /// Stores the results of attempts. A push that a newer notification replaced meanwhile stays.
 pub fn settle_in(tx: &Write<'_>, results: &[(QueuedPush, PushResult)]) -> Result<()> {
     for (push, result) in results {
-        let key = (push.device.id, push.kind.name(), push.notification);
         match result {
-            PushResult::Done => {
-                tx.execute("delete from push_queue where device_id = ?1 and kind = ?2 and notification_id = ?3", key)?
+            PushResult::Done => remove_in(tx, push)?,
+            PushResult::Sent => {
+                if push.device.refused_at.is_some() {
+                    tx.execute("update push_devices set refused_at = null where id = ?1", [push.device.id])?;
+                }
+                remove_in(tx, push)?
+            }
+            PushResult::Refused => {
+                tx.execute(
+                    "update push_devices set refused_at = ?3 where id = ?1 and token = ?2 and refused_at is null",
+                    (push.device.id, &push.device.token, tx.now.0),
+                )?;
+                remove_in(tx, push)?
             }
             PushResult::Later { at, is_attempt } => tx.execute(
                 "update push_queue set due_at = ?4, attempts = attempts + ?5 \
                  where device_id = ?1 and kind = ?2 and notification_id = ?3",
-                (key.0, key.1, key.2, at.0, u32::from(*is_attempt)),
+                (push.device.id, push.kind.name(), push.notification, at.0, u32::from(*is_attempt)),
             )?,
             PushResult::DeadDevice { since } => tx.execute(
                 "delete from push_devices where id = ?1 and token = ?2 and updated_at <= ?3",
@@ -235,6 +252,13 @@ pub fn settle_in(tx: &Write<'_>, results: &[(QueuedPush, PushResult)]) -> Result
         };
     }
     Ok(())
+}
+
+fn remove_in(tx: &Write<'_>, push: &QueuedPush) -> Result<usize> {
+    tx.execute(
+        "delete from push_queue where device_id = ?1 and kind = ?2 and notification_id = ?3",
+        (push.device.id, push.kind.name(), push.notification),
+    )
 }
 
 /// Returns the number of apps and queued pushes.
@@ -283,5 +307,6 @@ fn device_of(row: &Row<'_>, first: usize) -> RowResult<PushDevice> {
         family: row.get(first + 4)?,
         created_at: Timestamp(row.get(first + 5)?),
         updated_at: Timestamp(row.get(first + 6)?),
+        refused_at: row.get::<Option<i64>>(first + 7)?.map(Timestamp),
     })
 }

@@ -129,7 +129,9 @@ fn result_of(webhooks: &Webhooks, event: &WebhookEvent, outcome: Result<(), Fail
     let now = webhooks.core.clock.now();
     let pause = PAUSES.get(event.attempts as usize).or(PAUSES.last()).copied().unwrap_or_default();
     let at = now.plus(failure.retry_after.unwrap_or_default().clamp(pause, pause * 4));
-    if at.since(event.created_at) > webhooks.core.config.webhooks.retry_for {
+    // The receiver says that it is gone for good.
+    let is_gone = failure.code == "http_410";
+    if is_gone || at.since(event.created_at) > webhooks.core.config.webhooks.retry_for {
         webhooks.metrics.given_up.add(1);
         tracing::warn!(%failure, kind = event.kind.name(), "an event was given up; see `yarrow webhooks list`");
         return WebhookResult::GivenUp { failure: failure.code };

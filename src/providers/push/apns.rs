@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{PushFault, PushMessage, PushSender, PushService};
+use super::{PushFault, PushMessage, PushSender, PushService, cut};
 use crate::providers::json;
 use crate::{
     concurrency::lock::lock_unpoisoned,
@@ -124,8 +124,7 @@ impl Apns {
 
 /// Returns the payload, with as much of the text as fits.
 fn payload(message: &PushMessage) -> Vec<u8> {
-    let mut body = message.body.as_str();
-    loop {
+    let with = |body: &str| {
         let json = json!({
             "aps": {
                 "alert": { "title": message.title, "body": body },
@@ -136,12 +135,11 @@ fn payload(message: &PushMessage) -> Vec<u8> {
             "notificationId": message.notification_id,
             "kind": message.collapse_key,
         });
-        let json = json.to_string().into_bytes();
-        if json.len() <= MAX_PAYLOAD || body.is_empty() {
-            return json;
-        }
-        body = &body[..body.floor_char_boundary(body.len() / 2)];
-    }
+        json.to_string().into_bytes()
+    };
+    // JSON escapes some characters.
+    let escaped_len = |text: &str| json!(text).to_string().len() - 2;
+    with(&cut(&message.body, MAX_PAYLOAD.saturating_sub(with("").len()), escaped_len))
 }
 
 impl PushSender for Apns {
@@ -158,7 +156,7 @@ impl PushSender for Apns {
         let outcomes: Vec<_> = self.client.send_all(&requests).into_iter().map(|answer| judge(&answer?)).collect();
         let is_expired = |fault: &PushFault| match fault {
             PushFault::Failed(failure) => failure.code == "ExpiredProviderToken",
-            PushFault::DeadToken { .. } => false,
+            PushFault::DeadToken { .. } | PushFault::RefusedToken { .. } => false,
         };
         if outcomes.iter().any(|outcome| outcome.as_ref().is_err_and(is_expired)) {
             // The clock here or there was wrong. The next attempt signs a new one.
@@ -185,7 +183,7 @@ impl PushSender for Apns {
         let mut answers = self.client.send_all(&[self.request(&message, &authorization)]);
         let answer = answers.pop().unwrap_or_else(|| Err(Failure::new(FailureKind::InvalidResponse, NAME, "none")))?;
         match judge(&answer) {
-            Ok(()) | Err(PushFault::DeadToken { .. }) => Ok(()),
+            Ok(()) | Err(PushFault::DeadToken { .. } | PushFault::RefusedToken { .. }) => Ok(()),
             Err(PushFault::Failed(failure)) => Err(failure),
         }
     }
@@ -197,9 +195,9 @@ fn judge(answer: &Http2Response) -> Result<(), PushFault> {
     }
     let error: ApnsError = json::from_slice(&answer.body).unwrap_or_default();
     let kind = match (answer.status, error.reason.as_str()) {
-        (410, _) | (400, "BadDeviceToken" | "DeviceTokenNotForTopic") => {
-            return Err(PushFault::DeadToken { since: error.timestamp });
-        }
+        (410, _) => return Err(PushFault::DeadToken { since: error.timestamp }),
+        (400, "BadDeviceToken") => return Err(PushFault::RefusedToken { reason: "BadDeviceToken" }),
+        (400, "DeviceTokenNotForTopic") => return Err(PushFault::RefusedToken { reason: "DeviceTokenNotForTopic" }),
         (403, "ExpiredProviderToken") | (429 | 503, _) => FailureKind::Busy,
         (400, "BadTopic" | "MissingTopic" | "TopicDisallowed") | (403, _) => FailureKind::Misconfigured,
         (500.., _) => FailureKind::OutcomeUnknown,
@@ -228,9 +226,10 @@ mod tests {
             is_urgent: true,
         };
         let payload = payload(&message);
-        assert!((1000..=MAX_PAYLOAD).contains(&payload.len()), "{}", payload.len());
+        assert!((MAX_PAYLOAD - 9..=MAX_PAYLOAD).contains(&payload.len()), "{}", payload.len());
         let json: serde_json::Value = serde_json::from_slice(&payload).unwrap();
         assert_eq!((&json["aps"]["badge"], &json["notificationId"]), (&json!(3), &json!("7")));
-        assert!(json["aps"]["alert"]["body"].as_str().unwrap().starts_with("\u{1}卦"));
+        let body = json["aps"]["alert"]["body"].as_str().unwrap();
+        assert!(body.starts_with("\u{1}卦") && body.ends_with('…'), "{body}");
     }
 }

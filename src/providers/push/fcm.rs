@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{PushFault, PushMessage, PushSender, PushService, send_in_parallel};
+use super::{PushFault, PushMessage, PushSender, PushService, cut, send_in_parallel};
 use crate::providers::json;
 use crate::providers::retry_after::retry_after;
 use crate::providers::{
@@ -52,6 +52,7 @@ struct FcmErrorBody {
 #[serde(default)]
 struct FcmError {
     status: String,
+    message: String,
     details: Vec<FcmErrorDetail>,
 }
 
@@ -112,7 +113,7 @@ impl Fcm {
 }
 
 fn content(message: &PushMessage) -> Value {
-    let text = &message.body[..message.body.floor_char_boundary(MAX_TEXT)];
+    let text = cut(&message.body, MAX_TEXT, str::len);
     json!({
         "token": message.token,
         "notification": { "title": message.title, "body": text },
@@ -129,11 +130,13 @@ fn content(message: &PushMessage) -> Value {
 fn judge(status: u16, body: &[u8], retry_after: Option<Duration>) -> Result<(), PushFault> {
     let FcmErrorBody { error } = json::from_slice(body).unwrap_or_default();
     let code = error.details.iter().map(|detail| detail.error_code.as_str()).find(|code| !code.is_empty());
-    let names_token =
-        error.details.iter().flat_map(|detail| &detail.field_violations).any(|fault| fault.field == "message.token");
+    // Some answers name no field.
+    let names_token = error.message.contains("registration token")
+        || error.details.iter().flat_map(|detail| &detail.field_violations).any(|fault| fault.field == "message.token");
     let kind = match (status, code.unwrap_or(&error.status)) {
-        (404, "UNREGISTERED") | (403, "SENDER_ID_MISMATCH") => return Err(PushFault::DeadToken { since: None }),
-        (400, _) if names_token => return Err(PushFault::DeadToken { since: None }),
+        (404, "UNREGISTERED") => return Err(PushFault::DeadToken { since: None }),
+        (403, "SENDER_ID_MISMATCH") => return Err(PushFault::RefusedToken { reason: "SENDER_ID_MISMATCH" }),
+        (400, _) if names_token => return Err(PushFault::RefusedToken { reason: "INVALID_ARGUMENT" }),
         (429 | 503, _) => FailureKind::Busy,
         (401 | 403 | 404, _) => FailureKind::Misconfigured,
         (500.., _) => FailureKind::OutcomeUnknown,
@@ -157,7 +160,7 @@ impl PushSender for Fcm {
         // Nobody has this token, and nothing is sent.
         let body = json!({ "validate_only": true, "message": { "token": "none" } }).to_string();
         match self.post(&body) {
-            Ok(()) | Err(PushFault::DeadToken { .. }) => Ok(()),
+            Ok(()) | Err(PushFault::DeadToken { .. } | PushFault::RefusedToken { .. }) => Ok(()),
             Err(PushFault::Failed(failure)) if failure.kind == FailureKind::Refused => Ok(()),
             Err(PushFault::Failed(failure)) => Err(failure),
         }
@@ -177,10 +180,16 @@ mod tests {
         let invalid = br#"{"error":{"code":400,"status":"INVALID_ARGUMENT","details":[
             {"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"INVALID_ARGUMENT"},
             {"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}]}}"#;
-        assert_eq!(judge(400, invalid, None), dead);
+        let refused = Err(PushFault::RefusedToken { reason: "INVALID_ARGUMENT" });
+        assert_eq!(judge(400, invalid, None), refused);
+        let without_field =
+            br#"{"error":{"code":400,"message":"The registration token is not a valid FCM registration token",
+            "status":"INVALID_ARGUMENT","details":[
+            {"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"INVALID_ARGUMENT"}]}}"#;
+        assert_eq!(judge(400, without_field, None), refused);
         let kind = |status, body: &[u8]| match judge(status, body, None).unwrap_err() {
             PushFault::Failed(failure) => failure.kind,
-            PushFault::DeadToken { .. } => panic!("a dead token"),
+            fault => panic!("{fault:?}"),
         };
         // A wrong project is no dead token.
         assert_eq!(kind(404, br#"{"error":{"status":"NOT_FOUND"}}"#), FailureKind::Misconfigured);

@@ -1,17 +1,23 @@
 //! Push services: messages to one app on one phone.
 //!
 //! A push may arrive twice or never; the inbox holds what counts. A service says of some tokens that they are dead,
-//! which is final: the app was removed or has another token.
+//! which is final: the app was removed or has another token. A token that is merely refused may be good: wrong settings,
+//! such as another app or the test environment, have the same effect.
 
 pub mod apns;
 pub mod fcm;
 pub mod http;
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Failure, FailureKind};
 use crate::types::named_enum;
 
 /// Messages that are sent at once to services without multiplexing.
 const PARALLEL: usize = 8;
+const ELLIPSIS: &str = "…";
 
 named_enum! {
     /// A push service.
@@ -55,6 +61,10 @@ pub enum PushFault {
         /// In milliseconds since 1970. A token that was registered later is alive.
         since: Option<i64>,
     },
+    /// The service refuses the token for this reason.
+    RefusedToken {
+        reason: &'static str,
+    },
     Failed(Failure),
 }
 
@@ -75,6 +85,22 @@ pub trait PushSender: Send + Sync {
     fn probe(&self) -> Result<(), Failure>;
 }
 
+/// Returns as much of a text as fits, up to a character as people see it, with an ellipsis if something is missing.
+/// `size` measures a part of the text.
+fn cut(text: &str, max: usize, size: impl Fn(&str) -> usize) -> Cow<'_, str> {
+    if size(text) <= max {
+        return Cow::Borrowed(text);
+    }
+    let Some(mut left) = max.checked_sub(size(ELLIPSIS)) else { return Cow::Borrowed("") };
+    let fits = |character: &&str| {
+        let rest = left.checked_sub(size(character));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let end: usize = text.graphemes(true).take_while(fits).map(str::len).sum();
+    Cow::Owned(format!("{}{ELLIPSIS}", text[..end].trim_end()))
+}
+
 /// Sends messages one by one on a few threads.
 fn send_in_parallel(
     messages: &[PushMessage],
@@ -93,4 +119,20 @@ fn send_in_parallel(
         };
         parts.into_iter().flat_map(join).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters_as_people_see_them() {
+        let family = "👨‍👩‍👧";
+        assert_eq!(cut("乾坤", 6, str::len), "乾坤");
+        assert_eq!(cut("乾坤屯", 6, str::len), "乾…");
+        assert_eq!(cut("a b c", 4, str::len), "a…");
+        assert_eq!(cut(&format!("a{family}bcde"), 4 + family.len(), str::len), format!("a{family}…"));
+        assert_eq!(cut(&format!("a{family}bcde"), 3 + family.len(), str::len), "a…");
+        assert_eq!(cut("乾坤", 2, str::len), "");
+    }
 }

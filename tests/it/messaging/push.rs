@@ -144,7 +144,7 @@ fn dead_tokens_are_removed() {
         (1, 410, json!({ "reason": "Unregistered", "timestamp": 9_999_999_999_999_i64 }), 0),
         // It was registered again after Apple saw it dead.
         (2, 410, json!({ "reason": "Unregistered", "timestamp": 1_700_000_000_000_i64 }), 1),
-        (3, 400, json!({ "reason": "BadDeviceToken" }), 0),
+        (3, 400, json!({ "reason": "BadDeviceToken" }), 1),
         (4, 400, json!({ "reason": "PayloadEmpty" }), 1),
     ];
     for (number, status, body, left) in answers {
@@ -160,6 +160,79 @@ fn dead_tokens_are_removed() {
         let found = format!("select count(*) from push_devices where token = '{}'", token(number));
         eventually("the outcome is stored", || queued(&server) == 0 && server.value::<i64>(&found) == left);
     }
+}
+
+#[test]
+fn a_refused_token_is_removed_after_a_day_if_others_are_accepted() {
+    let apns = FakeApns::start();
+    let server = apns.configure(Setup::default()).start();
+    let key = server.api_key("tests");
+    let (refused, good) = (server.sign_in("13800138001"), server.sign_in("13800138002"));
+    register(&server, &refused, "apns", &token(1)).send().expect(200);
+    register(&server, &good, "apns", &token(2)).send().expect(200);
+    apns.answer(&token(1), 400, json!({ "reason": "BadDeviceToken" }));
+    let notify = |user: &Caller| {
+        notify(&server, &key, user, "x");
+        wait_until_sent(&server);
+    };
+    let is_refused = || server.value::<i64>("select count(refused_at) from push_devices");
+    notify(&refused);
+    notify(&refused);
+    assert_eq!((devices(&server), is_refused()), (2, 1));
+    let later = "update push_devices set refused_at = refused_at - 25 * 3600000";
+    server.edit(later);
+    // Nothing was accepted since the start, so that the settings may be wrong.
+    notify(&refused);
+    assert_eq!((devices(&server), is_refused()), (2, 1));
+    // A token that is accepted again starts anew.
+    apns.answer(&token(1), 200, json!({}));
+    notify(&refused);
+    assert_eq!(is_refused(), 0);
+    apns.answer(&token(1), 400, json!({ "reason": "BadDeviceToken" }));
+    notify(&refused);
+    notify(&good);
+    notify(&refused);
+    assert_eq!((devices(&server), is_refused()), (2, 1));
+    server.edit(later);
+    notify(&refused);
+    assert_eq!(server.value::<String>("select token from push_devices"), token(2));
+}
+
+#[test]
+fn a_refusal_of_most_devices_of_a_broadcast_is_a_fault_of_the_settings() {
+    let apns = FakeApns::start();
+    let alerts = FakeProvider::with_handler(|_| Reply::status(200));
+    let setup = Setup::default()
+        .with_fast_jobs()
+        .with("ALERTS_WEBHOOK_URL", format!("{}/hook", alerts.url()))
+        .with("ALERTS_WEBHOOK_SECRET", "the secret of the alerts");
+    let server = apns.configure(setup).start();
+    let key = server.api_key("tests");
+    for number in 1..=5 {
+        let user = server.sign_in(&format!("1380013800{number}"));
+        register(&server, &user, "apns", &token(number)).send().expect(200);
+        apns.answer(&token(number), 400, json!({ "reason": "DeviceTokenNotForTopic" }));
+    }
+    server.edit("update push_devices set refused_at = 1");
+    broadcast(&server, &key, "to all", "promotion");
+    eventually("it is tried", || server.value::<i64>("select count(*) from push_queue where attempts = 1") == 5);
+    assert_eq!(devices(&server), 5);
+    eventually("operators are alerted", || {
+        alerts.requests().iter().map(|request| request.json()).any(|alert| {
+            alert["rule"] == "provider_down:push apns"
+                && alert["detail"].as_str().is_some_and(|detail| detail.contains("DeviceTokenNotForTopic"))
+        })
+    });
+    // The pushes arrive once the settings are corrected.
+    for number in 1..=5 {
+        apns.answer(&token(number), 200, json!({}));
+    }
+    server.edit("update push_queue set due_at = 0");
+    eventually("all pushes arrive", || {
+        server.edit("update push_queue set due_at = 0");
+        queued(&server) == 0
+    });
+    assert_eq!(server.value::<i64>("select count(refused_at) from push_devices"), 0);
 }
 
 #[test]

@@ -196,6 +196,16 @@ fn failures_are_retried_given_up_and_replayed() {
 }
 
 #[test]
+fn a_receiver_that_is_gone_gets_an_event_once() {
+    let receiver = Receiver::start();
+    let server = receiver.setup().start();
+    receiver.answer(410);
+    feedback(&server, "x");
+    eventually("it is given up", || server.value::<String>("select state from webhook_events") == "failed");
+    assert_eq!(server.value::<i64>("select attempts from webhook_events"), 1);
+}
+
+#[test]
 fn a_damaged_event_delays_no_others() {
     let receiver = Receiver::start();
     let server = receiver.setup().start();
