@@ -241,7 +241,7 @@ mod tests {
         let cache = JwkCache::new("test", &format!("http://{}/", listener.local_addr().unwrap()));
         std::thread::spawn(move || publish(&listener));
         let second = Duration::from_secs(1);
-        let client = Client::new("test", Limits::for_whole_calls(second, second, false));
+        let client = Client::new("test", "auth.test.keys_url", Limits::for_whole_calls(second, second, false));
         let ids = || lock_unpoisoned(&cache.state).keys.keys().cloned().collect::<Vec<_>>();
         for (now, is_fetched, id) in [(0, true, "0"), (29_999, false, "0"), (30_000, true, "1"), (30_001, false, "1")] {
             assert_eq!(cache.refresh(&client, now).unwrap(), is_fetched, "{now}");

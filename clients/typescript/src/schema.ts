@@ -4422,7 +4422,7 @@ export interface components {
              * @example invalid_parameters
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "version_conflict" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "outcome_unknown" | "unsupported_by_database" | "internal";
+            code: "invalid_request" | "invalid_json" | "conflicting_parameter" | "unauthenticated" | "invalid_code" | "invalid_identity" | "identity_taken" | "email_code_required" | "last_identity" | "not_yours" | "forbidden" | "user_suspended" | "nickname_suspended" | "not_found" | "cursor_expired" | "unknown_endpoint" | "no_release" | "method_not_allowed" | "step_up_required" | "invalid_credentials" | "totp_required" | "address_not_allowed" | "insufficient_coins" | "insufficient_points" | "already_posted" | "balance_too_large" | "account_inconsistent" | "unknown_package" | "unknown_product" | "order_state" | "purchase_refused" | "purchase_revoked" | "idempotency_key_reused" | "unknown_invite" | "own_invite" | "invite_expired" | "already_invited" | "confirmation_required" | "already_running" | "interpretation_limit" | "already_exists" | "last_owner" | "address_taken" | "history_full" | "history_too_large" | "version_conflict" | "body_too_large" | "unsupported_media_type" | "invalid_parameters" | "content_rejected" | "moderation_unavailable" | "not_configured" | "too_many_requests" | "too_many_calls" | "budget_spent" | "request_timeout" | "provider_failed" | "provider_unavailable" | "provider_timeout" | "overloaded" | "superseded" | "storage_full" | "storage_failed" | "outcome_unknown" | "unsupported_by_database" | "internal";
             /**
              * @description The token with which to repeat a request that needs confirmation.
              * @example kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs
@@ -6099,6 +6099,28 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `identity_taken`, `email_code_required`, `not_configured` */
+        "409-email_code_required-identity_taken-not_configured": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `identity_taken`, `email_code_required`, `not_configured` */
+        "409-email_code_required-identity_taken-not_configured-Link-Sunset": {
+            headers: {
+                Link: components["headers"]["Link"];
+                Sunset: components["headers"]["Sunset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `history_full`, `history_too_large`, `version_conflict` */
         "409-history_full-history_too_large-version_conflict": {
             headers: {
@@ -6112,18 +6134,6 @@ export interface components {
         /** @description `identity_taken`, `not_configured` */
         "409-identity_taken-not_configured": {
             headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `identity_taken`, `not_configured` */
-        "409-identity_taken-not_configured-Link-Sunset": {
-            headers: {
-                Link: components["headers"]["Link"];
-                Sunset: components["headers"]["Sunset"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
