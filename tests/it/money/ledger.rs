@@ -360,7 +360,7 @@ fn locks_an_inconsistent_account_until_repair() {
 }
 
 /// Sends every kind of posting to an account. Each is rejected, and money that arrives waits for a person.
-fn expect_no_posting(server: &Server, user: &Caller, key: &str, [asset, order_no, invite, case]: [&str; 4]) {
+fn expect_no_posting(server: &Server, user: &Caller, key: &str, [asset, order_no, paid, invite, case]: [&str; 5]) {
     let post = |path: &str, body: Value| server.post(path).by(user).json(&body).send();
     let refused = |response: crate::support::Response| {
         assert_eq!((response.status, &response.json()["code"]), (503, &json!("account_inconsistent")), "{case}");
@@ -373,7 +373,11 @@ fn expect_no_posting(server: &Server, user: &Caller, key: &str, [asset, order_no
         refused(post("/coin/reset", json!({})));
         let grant = json!({ "phoneNumber": PHONES[0], "coinCount": 1 });
         refused(server.post("/coin/increase/phone").token(key).json(&grant).send());
+        let refund = json!({ "amount": "6.00", "reason": "test" });
+        server.post(&format!("/admin/payments/{paid}/refund")).token(key).json(&refund).send().expect(200);
+        assert_eq!(server.order_state(paid).0, "review", "{case}");
     } else {
+        server.command(&["points", "adjust", PHONES[0], "1", "--reason", "test"]).expect(1);
         refused(post("/api/v1/sessions", json!({ "question": "x", "method": "three_coins" })));
         refused(post("/api/v1/invite/redeem", json!({ "code": invite })));
     }
@@ -423,14 +427,20 @@ fn no_posting_uses_an_account_that_was_changed_in_the_file() {
         cases.extend(entry_changes.map(|set| format!("update ledger_entries set {set} where seq = LAST")));
         for case in &cases {
             let package = json!({ "amount": "6.00", "coinCount": 60 });
-            let order = server.post("/payment/gateway/order").by(&user).json(&package).send().expect(200).json();
+            let order = || {
+                let order = server.post("/payment/gateway/order").by(&user).json(&package).send().expect(200).json();
+                order["orderNo"].as_str().unwrap().to_owned()
+            };
+            let paid = order();
+            server.post(&format!("/admin/payments/{paid}/sandbox-pay")).token(&key).send().expect(200);
+            let unpaid = order();
             let last = format!("select max(seq) from ledger_entries where user_id = {id} and asset = '{asset}'");
             let last: i64 = server.value(&last);
             let sql = case.replace("LAST", &last.to_string());
             let entries = || server.value::<i64>("select count(*) from ledger_entries");
             let before = entries();
             server.edit(&format!("create table copied as select * from ledger_entries where seq = {last}; {sql}"));
-            let facts = [asset, order["orderNo"].as_str().unwrap(), invite["code"].as_str().unwrap(), &sql];
+            let facts = [asset, &unpaid, &paid, invite["code"].as_str().unwrap(), &sql];
             expect_no_posting(&server, &user, &key, facts);
             assert_eq!(entries(), before, "{sql}");
             // The alert `ledger_mismatch` fires for this state.
