@@ -89,9 +89,16 @@ pub struct Object {
 /// A page of a listing.
 struct ListPage {
     objects: Vec<Object>,
-    next: Option<String>,
+    next: Option<NextPage>,
     /// Size of the response.
     bytes: usize,
+}
+
+/// The start of the next page of a listing.
+enum NextPage {
+    Token(String),
+    /// The last key so far, for servers that know only the first version of listings and give no token.
+    Marker(String),
 }
 
 /// The outcome of storing an object under a new key.
@@ -235,20 +242,20 @@ impl ObjectStorage {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_after(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Object>, Failure> {
-        let (mut found, mut continuation, mut bytes) = (Vec::new(), None::<String>, 0);
+        let (mut found, mut next, mut bytes) = (Vec::new(), None, 0);
         let begun = Instant::now();
         for _ in 0..MAX_PAGES {
             let time_left = LIST_TIMEOUT.checked_sub(begun.elapsed());
             let time_left = time_left.ok_or_else(|| Failure::new(FailureKind::TimedOut, NAME, "list_timeout"))?;
-            let page = self.list_page(prefix, after, continuation.take(), None, time_left)?;
+            let page = self.list_page(prefix, after, next.as_ref(), None, time_left)?;
             bytes += page.bytes;
             found.extend(page.objects);
             if bytes > MAX_LIST_BYTES || found.len() > MAX_OBJECTS {
                 break;
             }
-            match page.next {
-                Some(token) => continuation = Some(token),
-                None => return Ok(found),
+            next = page.next;
+            if next.is_none() {
+                return Ok(found);
             }
         }
         Err(invalid_response("list_too_long"))
@@ -266,7 +273,7 @@ impl ObjectStorage {
         &self,
         prefix: &str,
         after: Option<&str>,
-        continuation: Option<String>,
+        next: Option<&NextPage>,
         most: Option<usize>,
         time: Duration,
     ) -> Result<ListPage, Failure> {
@@ -275,8 +282,10 @@ impl ObjectStorage {
         if let Some(after) = after {
             action.with_start_after(after.to_owned());
         }
-        if let Some(token) = continuation {
-            action.with_continuation_token(token);
+        match next {
+            None => {}
+            Some(NextPage::Token(token)) => action.with_continuation_token(token.as_str()),
+            Some(NextPage::Marker(key)) => action.query_mut().insert("marker", key.as_str()),
         }
         if let Some(most) = most {
             action.with_max_keys(most);
@@ -285,14 +294,26 @@ impl ObjectStorage {
             let answer = self.client.send_within(time, "GET", action.sign(URL_VALIDITY).as_ref(), &[], b"")?;
             text(accepted(answer)?, MAX_PAGE_BYTES)
         })?;
+        let not_understood = || invalid_response("list_not_understood");
         let document = whole("ListBucketResult", &answer, "list_not_understood")?;
-        let page = ListObjectsV2::parse_response(&document).map_err(|_| invalid_response("list_not_understood"))?;
+        let (document, is_first_version) = xml::without_truncation(document);
+        let page = ListObjectsV2::parse_response(&document).map_err(|_| not_understood())?;
         let objects = page.contents.into_iter().map(|object| {
             let bytes = object.size.ok_or_else(|| invalid_response("list_without_sizes"))?;
             Ok(Object { key: object.key, bytes })
         });
-        let objects = objects.collect::<Result<_, Failure>>()?;
-        Ok(ListPage { objects, next: page.next_continuation_token, bytes: answer.len() })
+        let mut objects = objects.collect::<Result<Vec<_>, Failure>>()?;
+        let next = if is_first_version {
+            let last = objects.last().map(|object| object.key.clone());
+            // A server that knows no marker either would send the same page for ever.
+            let is_later = |key: &String| !matches!(next, Some(NextPage::Marker(marker)) if key <= marker);
+            Some(NextPage::Marker(last.filter(is_later).ok_or_else(not_understood)?))
+        } else {
+            page.next_continuation_token.map(NextPage::Token)
+        };
+        // The first version does not know where to start.
+        objects.retain(|object| after.is_none_or(|after| object.key.as_str() > after));
+        Ok(ListPage { objects, next, bytes: answer.len() })
     }
 
     /// Writes an object of at most `limit` bytes to `target` and returns its size in bytes.

@@ -299,6 +299,22 @@ fn rejects_a_truncated_listing() {
 }
 
 #[test]
+fn lists_all_pages_of_a_server_that_gives_no_tokens() {
+    let fixture = Fixture::new("");
+    for _ in 0..3 {
+        fixture.run(&["backup", "create"]).expect(0);
+    }
+    let listed = |fault| {
+        fixture.bucket.inject_fault(fault);
+        fixture.run(&["backup", "list", "--remote"]).expect(0).json()["items"].clone()
+    };
+    // Each backup has a manifest: three pages.
+    assert_eq!(listed(Fault::ListsByMarker), listed(Fault::None));
+    assert_eq!(listed(Fault::ListsByMarker).as_array().unwrap().len(), 3);
+    assert!(fixture.bucket.provider.requests().iter().any(|request| request.target.contains("marker=yarrow")));
+}
+
+#[test]
 fn signs_every_attempt_anew() {
     let fixture = Fixture::new("");
     fixture.bucket.inject_fault(Fault::Refuses(503, "SlowDown"));

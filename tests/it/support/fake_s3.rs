@@ -46,6 +46,8 @@ pub enum Fault {
     StoresHalf,
     /// Truncates listings without saying so.
     CutsLists,
+    /// Knows only the first version of listings, with two objects a page: a marker, and no token.
+    ListsByMarker,
     /// Returns empty listings.
     ListsNothing,
     /// Accepts parts but does not complete multipart uploads.
@@ -169,6 +171,10 @@ impl State {
                 Reply::status(200).body(&text[..text.find("</Contents>").unwrap_or(text.len() / 2)])
             }
             ("GET", ..) if key.is_empty() && fault == Fault::ListsNothing => document(self.list("nothing/begins/so")),
+            ("GET", ..) if key.is_empty() && fault == Fault::ListsByMarker => {
+                let marker = value("marker").unwrap_or_default();
+                document(self.list_by_marker(&value("prefix").unwrap_or_default(), &marker))
+            }
             ("GET", ..) if key.is_empty() && fault == Fault::ListsWithoutEnd => {
                 self.pages += 1;
                 document(page_without_end(self.pages, 1_000))
@@ -238,6 +244,16 @@ impl State {
 
     fn list(&self, prefix: &str) -> String {
         self.list_after(prefix, "")
+    }
+
+    fn list_by_marker(&self, prefix: &str, marker: &str) -> String {
+        let text = self.list_after(prefix, marker);
+        let Some((end, _)) = text.match_indices("</Contents>").nth(1) else { return text };
+        let end = end + "</Contents>".len();
+        let rest = &text[end..];
+        let Some(last) = rest.rfind("</Contents>") else { return text };
+        let page = [&text[..end], &rest[last + "</Contents>".len()..]].concat();
+        page.replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated><NextMarker>x</NextMarker>")
     }
 
     fn list_after(&self, prefix: &str, after: &str) -> String {
