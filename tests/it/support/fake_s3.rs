@@ -171,10 +171,6 @@ impl State {
                 Reply::status(200).body(&text[..text.find("</Contents>").unwrap_or(text.len() / 2)])
             }
             ("GET", ..) if key.is_empty() && fault == Fault::ListsNothing => document(self.list("nothing/begins/so")),
-            ("GET", ..) if key.is_empty() && fault == Fault::ListsByMarker => {
-                let marker = value("marker").unwrap_or_default();
-                document(self.list_by_marker(&value("prefix").unwrap_or_default(), &marker))
-            }
             ("GET", ..) if key.is_empty() && fault == Fault::ListsWithoutEnd => {
                 self.pages += 1;
                 document(page_without_end(self.pages, 1_000))
@@ -191,8 +187,10 @@ impl State {
                 Reply::status(200).body(FILLER).endless()
             }
             ("GET", ..) if key.is_empty() => {
-                let after = value("start-after").unwrap_or_default();
-                document(self.list_after(&value("prefix").unwrap_or_default(), &after))
+                let by_marker = fault == Fault::ListsByMarker;
+                let after = value(if by_marker { "marker" } else { "start-after" }).unwrap_or_default();
+                let text = self.list_after(&value("prefix").unwrap_or_default(), &after);
+                document(if by_marker { first_two_objects(text) } else { text })
             }
             ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
                 Some(bytes) => Reply::status(200).body(bytes.clone()),
@@ -246,16 +244,6 @@ impl State {
         self.list_after(prefix, "")
     }
 
-    fn list_by_marker(&self, prefix: &str, marker: &str) -> String {
-        let text = self.list_after(prefix, marker);
-        let Some((end, _)) = text.match_indices("</Contents>").nth(1) else { return text };
-        let end = end + "</Contents>".len();
-        let rest = &text[end..];
-        let Some(last) = rest.rfind("</Contents>") else { return text };
-        let page = [&text[..end], &rest[last + "</Contents>".len()..]].concat();
-        page.replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated><NextMarker>x</NextMarker>")
-    }
-
     fn list_after(&self, prefix: &str, after: &str) -> String {
         let objects = self.objects.lock().unwrap();
         let mut contents = String::from("<IsTruncated>false</IsTruncated><MaxKeys>1000</MaxKeys>");
@@ -270,6 +258,15 @@ impl State {
         }
         text_of("ListBucketResult", &contents)
     }
+}
+
+/// Cuts a listing after two objects, as the first version of the protocol does.
+fn first_two_objects(text: String) -> String {
+    const END: &str = "</Contents>";
+    let ends: Vec<_> = text.match_indices(END).map(|(start, _)| start + END.len()).collect();
+    let [_, second, .., last] = ends[..] else { return text };
+    let page = [&text[..second], &text[last..]].concat();
+    page.replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated><NextMarker>x</NextMarker>")
 }
 
 /// A page with this many objects, and a token for the next page.
