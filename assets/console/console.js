@@ -8,7 +8,7 @@
   const say = text => { const box = find("#announce"); if (text) { box.textContent = ""; setTimeout(() => { box.textContent = text }, 60) } };
 
   // Typed text survives a lost session, secrets do not.
-  const fields = form => [...form.elements].filter(field => field.name && field.name !== "totp"
+  const fields = form => [...form.elements].filter(field => /^(?!totp$|id$)./.test(field.name)
     && !["hidden", "password", "file", "submit", "button"].includes(field.type));
   const isBox = field => ["checkbox", "radio"].includes(field.type);
   const store = run => { try { return run(sessionStorage) } catch { return null } };

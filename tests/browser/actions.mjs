@@ -245,6 +245,30 @@ check("double clicks grant and refund once", async ({ browser, demo, session }) 
   }
 });
 
+check("picked rows stay with their list, and acts of a row and of several rows reach the server", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  const ticked = () => page.locator("input[name=id]:checked").count();
+  await page.goto(`${CONSOLE}users`);
+  await page.locator("input[name=id]").first().check();
+  await page.goto(`${CONSOLE}users?state=suspended`);
+  assert.equal(await ticked(), 0, "a tick moved to another list");
+  await page.goto(`${CONSOLE}moderation`);
+  const act = page.locator("main tbody tr").first().locator(".act");
+  await act.locator("summary").click();
+  await act.locator("input[name=reason], textarea[name=reason]").fill("first row");
+  await act.locator("button[type=submit]").first().click();
+  await page.waitForSelector(".flash.good");
+  await page.goto(`${CONSOLE}moderation`);
+  await page.locator("input[name=id]").first().check();
+  await page.click("#bulk .act summary");
+  await page.fill("#bulk-reason", "several rows");
+  await page.click("#bulk button[value=reset-nickname]");
+  await page.waitForURL(/moderation\/bulk/);
+  assert.equal(await page.locator("main tbody tr").count(), 1, "one row was picked");
+  await context.close();
+});
+
 const HOSTILE = [
   `<img src=x onerror=alert(1)>`, `"><script>alert(2)</script>`, `' autofocus onfocus=alert(3) '`, `\${alert(4)}{{5*5}}`,
   `\u202Egnp.exe\u202C`, `ḩ̷̛̺̈́ḝ̶̟͝l̴̩̔l̷̰̈́o̶͖͝`, `W`.repeat(40), `👩‍👩‍👧‍👦`.repeat(6),

@@ -218,7 +218,7 @@ fn a_refusal_of_most_devices_of_a_broadcast_is_a_fault_of_the_settings() {
     eventually("it is tried", || server.value::<i64>("select count(*) from push_queue where attempts = 1") == 5);
     assert_eq!(devices(&server), 5);
     eventually("operators are alerted", || {
-        alerts.requests().iter().map(|request| request.json()).any(|alert| {
+        alerts.requests().iter().map(ReceivedRequest::json).any(|alert| {
             alert["rule"] == "provider_down:push apns"
                 && alert["detail"].as_str().is_some_and(|detail| detail.contains("DeviceTokenNotForTopic"))
         })

@@ -114,7 +114,7 @@ pub struct ListView<'a> {
     pub export: Option<String>,
 }
 
-/// An act on picked rows, in a form around the table.
+/// An act on picked rows, in a form under the table.
 #[derive(Clone, Debug)]
 pub struct Bulk {
     /// The address of the form.
@@ -123,9 +123,14 @@ pub struct Bulk {
     pub controls: Markup,
 }
 
-/// Renders the box that picks a row.
+/// Renders the box that picks a row. It names its form, because rows have forms of their own, and forms cannot be nested.
+pub fn pick_box(cx: &ViewContext, id: &str) -> Markup {
+    html! { label.pick { input type="checkbox" name="id" value=(id) form="bulk"; span.sr { (cx.t(Text::Pick)) " " (id) } } }
+}
+
+/// Renders a cell with the box that picks its row.
 pub fn pick(cx: &ViewContext, id: &str, cell: &Markup) -> Markup {
-    html! { span.pick-row { label.pick { input type="checkbox" name="id" value=(id); span.sr { (cx.t(Text::Pick)) " " (id) } } (cell) } }
+    html! { span.pick-row { (pick_box(cx, id)) (cell) } }
 }
 
 /// Renders a list in any of its states, with number of rows and pager.
@@ -150,12 +155,10 @@ pub fn list<T>(
                 Listing::Rows(rows) => {
                     (head(cx, view, rows.total, rows.items.is_empty()))
                     @if rows.items.is_empty() { p.empty { (cx.t(view.empty)) } }
-                    @else if let Some(bulk) = &view.bulk {
-                        (forms::post(cx, &bulk.action, &html! {
-                            (table(cx, view.caption, columns, rows.items.iter().map(row)))
-                            (bulk_controls(cx, bulk))
-                        }))
-                    } @else { (table(cx, view.caption, columns, rows.items.iter().map(row))) }
+                    @else {
+                        (table(cx, view.caption, columns, rows.items.iter().map(row)))
+                        @if let Some(bulk) = &view.bulk { (bulk_form(cx, bulk)) }
+                    }
                     (pager(cx, view, rows.next.as_deref(), rows.is_later))
                 }
             }
@@ -253,9 +256,12 @@ fn table_of(
     }
 }
 
-fn bulk_controls(cx: &ViewContext, bulk: &Bulk) -> Markup {
+/// Renders the form for the picked rows of a page.
+pub fn bulk_form(cx: &ViewContext, bulk: &Bulk) -> Markup {
     html! {
-        div.bulk role="group" aria-label=(cx.t(Text::BulkAction)) {
+        form.bulk id="bulk" method="post" action=(bulk.action) data-keep aria-label=(cx.t(Text::BulkAction)) {
+            input type="hidden" name="csrf" value=(cx.csrf);
+            input type="hidden" name="once" value=(cx.once);
             p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
             (parts::action(cx.t(Text::BulkAction), "small", &bulk.controls))
         }

@@ -7,7 +7,7 @@ use crate::http::console::views::{
     format::{ShownCount, Timestamp, with_query},
     forms::{self, Control, Field, field},
     layout::{self, PageBody, Place},
-    lists::{self, Column, number, text, time},
+    lists::{self, Bulk, Column, number, text, time},
     parts,
     texts::{self, Text},
 };
@@ -85,7 +85,7 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     layout::page(cx, &PageBody::new(cx.t(Text::Feedback), Place::Feedback, body))
 }
 
-/// Renders the form for the picked texts. Their boxes name it, because each text has forms of its own.
+/// Renders the form for the picked texts.
 fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     if !cx.may(Right::SupportUsers) {
         return html! {};
@@ -99,19 +99,13 @@ fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     let mut people = vec![("", cx.t(Text::Unchanged).to_owned()), ("-", cx.t(Text::Nobody).to_owned())];
     people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
     let states = states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec();
-    html! {
-        form.bulk id="bulk" method="post" action=(href("feedback/bulk")) data-keep aria-label=(cx.t(Text::BulkAction)) {
-            input type="hidden" name="csrf" value=(cx.csrf);
-            input type="hidden" name="once" value=(cx.once);
-            p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
-            (parts::action(cx.t(Text::BulkAction), "small", &html! {
-                (field(cx, &Field::new("state", Text::State, Control::Select(states), "").id("bulk-state")))
-                (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), "").id("bulk-assignee")))
-                (forms::reason(cx, "bulk", "", None))
-                button.button.primary type="submit" { (cx.t(Text::Save)) }
-            }))
-        }
-    }
+    let controls = html! {
+        (field(cx, &Field::new("state", Text::State, Control::Select(states), "").id("bulk-state")))
+        (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), "").id("bulk-assignee")))
+        (forms::reason(cx, "bulk", "", None))
+        button.button.primary type="submit" { (cx.t(Text::Save)) }
+    };
+    lists::bulk_form(cx, &Bulk { action: href("feedback/bulk"), controls })
 }
 
 /// The columns of the CSV export.
@@ -144,7 +138,7 @@ fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
     html! {
         header.card-head {
             h2.small {
-                @if cx.may(Right::SupportUsers) { label.pick { input type="checkbox" name="id" value=(item.id) form="bulk"; span.sr { (cx.t(Text::Pick)) " " (item.id) } } }
+                @if cx.may(Right::SupportUsers) { (lists::pick_box(cx, &item.id)) }
                 @match &item.user_id { Some(user) => { (parts::user_link(cx, user)) " " (item.nickname) }, None => (cx.t(Text::WithoutAccount)) }
                 @if let Some(phone) = &item.phone_number { " " span.hint { (phone) " · " (cx.t(if item.is_verified { Text::Verified } else { Text::NotVerified })) } }
             }
