@@ -260,13 +260,21 @@ pub fn find_named(core: &Core, text: &str) -> Result<Option<UserId>> {
     Ok(found.first().map(|user| user.id))
 }
 
+/// Returns the phone number or email address that a text is.
+pub fn address_of(core: &Core, text: &str) -> Option<Address> {
+    addresses_of(&core.phone_rules, text).next()
+}
+
+fn addresses_of(rules: &PhoneRules, text: &str) -> impl Iterator<Item = Address> {
+    let phone = PhoneNumber::parse(text, rules).ok().map(Address::Phone);
+    phone.into_iter().chain(EmailAddress::parse(text).ok().map(Address::Email))
+}
+
 /// Returns the users that a text names by phone number, email address or id.
 fn exact_in(tx: &Read<'_>, rules: &PhoneRules, query: Option<&str>) -> Result<Vec<UserSummary>> {
     let Some(query) = query else { return Ok(Vec::new()) };
-    let phone = PhoneNumber::parse(query, rules).ok().map(Address::Phone);
-    let addresses = phone.into_iter().chain(EmailAddress::parse(query).ok().map(Address::Email));
     let mut ids: Vec<UserId> = Vec::new();
-    for address in addresses {
+    for address in addresses_of(rules, query) {
         ids.extend(users::find_by_address_in(tx, &address)?.map(|user| user.id));
     }
     ids.extend(query.parse().ok().map(UserId).filter(|id| !ids.contains(id)));

@@ -1,7 +1,8 @@
-//! Explains coins that a user misses after a payment or a purchase in an app store. The first cause that holds is the answer.
+//! Explains coins that a user misses after a payment or a purchase in an app store. The newest cause is the
+//! answer; a suspended account and the trade number of another account come first.
 
 use super::{
-    ledger::{self, Asset, CoinUses, EntryKind, LedgerEntry},
+    ledger::{self, Asset, EntryKind, LedgerEntry},
     payments::{
         Payments,
         order::Order,
@@ -23,14 +24,14 @@ const LOOKED_AT: u32 = 50;
 /// Uses that are shown, newest first. All of them count in the total.
 const SHOWN_USES: u32 = 20;
 
-/// The cause, in the order in which causes are checked.
+/// The cause.
 #[derive(Clone, Debug)]
 pub enum MissingCoins {
     /// The account takes no entries, because its balance disagrees with them.
     AccountSuspended {
         since: Timestamp,
     },
-    /// An order was created or paid, or is in review.
+    /// An order was created or paid, or is in review, and was not credited.
     OrderOpen(Box<Order>),
     /// The trade number belongs to an order of another user.
     OtherAccount(Box<Order>),
@@ -46,6 +47,11 @@ pub enum MissingCoins {
         order: Box<Order>,
         at: Timestamp,
     },
+    /// The staff took coins.
+    Deducted {
+        coins: i64,
+        at: Timestamp,
+    },
     /// A purchase in an app store is pending or refused.
     PurchaseOpen(Box<StorePurchase>),
     /// A store's refund took coins back.
@@ -56,52 +62,83 @@ pub enum MissingCoins {
     Nothing,
 }
 
-/// Finds the cause. `trade_no` is a number from the user's receipt.
+/// The changes of the balance of coins since the last purchase, which everyone can follow.
+#[derive(Clone, Debug)]
+pub struct Reckoning {
+    /// The balance before the purchase; 0 if nothing was bought.
+    pub before: i64,
+    /// The sum of each kind of entry.
+    pub changes: Vec<(EntryKind, i64)>,
+    pub balance: i64,
+}
+
+/// The answer: the newest cause, and the reckoning.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    pub cause: MissingCoins,
+    pub reckoning: Reckoning,
+}
+
+/// Checks all causes. `trade_no` is a number from the user's receipt.
 ///
 /// # Errors
 /// `not_found` for a trade number of no order.
-pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Result<MissingCoins> {
+pub fn explain(payments: &Payments, user: UserId, trade_no: Option<&str>) -> Result<Explanation> {
     let core = &payments.core;
-    if let Some(since) = core.store.read(|tx| ledger::account_in(tx, user, Asset::Coin))?.suspended_at {
-        return Ok(MissingCoins::AccountSuspended { since });
-    }
     let page = PageRequest::of_newest(LOOKED_AT);
     let found = orders::list(core, OrderFilter::of_user(user), page)?.items;
-    let is_open = |order: &&Order| matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Review);
-    if let Some(order) = found.iter().find(is_open) {
-        return Ok(MissingCoins::OrderOpen(Box::new(order.clone())));
-    }
     let own = records::PurchaseFilter { user: Some(user), state: None };
     let purchases = records::list(core, own, page)?.items;
-    let is_waiting =
-        |purchase: &&StorePurchase| matches!(purchase.state, PurchaseState::Pending | PurchaseState::Refused);
-    if let Some(purchase) = purchases.iter().find(is_waiting) {
-        return Ok(MissingCoins::PurchaseOpen(Box::new(purchase.clone())));
+    let coin_orders = found.iter().filter(|order| order.asset == Asset::Coin);
+    let credited = coin_orders.filter_map(|order| order.credited_at.map(|at| (at, order))).max_by_key(|(at, _)| *at);
+    let (account, credit, sums, uses) = core.store.read(|tx| {
+        let reference = credited.map(|(_, order)| order.credit_reference());
+        let credit = reference.map(|text| ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &text));
+        let credit = credit.transpose()?.flatten();
+        let after = credit.as_ref().map_or(0, |entry| entry.sequence - 1);
+        let sums = ledger::sums_after_in(tx, user, Asset::Coin, after)?;
+        let uses = ledger::uses_after_in(tx, user, Asset::Coin, after, SHOWN_USES)?;
+        Ok((ledger::account_in(tx, user, Asset::Coin)?, credit, sums, uses))
+    })?;
+    let before = credit.map_or(0, |entry| entry.balance_after - entry.delta);
+    let changes = sums.iter().map(|(kind, sum, _)| (*kind, *sum)).collect();
+    let reckoning = Reckoning { before, changes, balance: account.balance };
+    let explained = |cause| Ok(Explanation { cause, reckoning });
+    if let Some(since) = account.suspended_at {
+        return explained(MissingCoins::AccountSuspended { since });
     }
     if let Some(trade_no) = trade_no {
         let order = orders::find(payments, trade_no)?;
         if order.user != user {
-            return Ok(MissingCoins::OtherAccount(Box::new(order)));
+            return explained(MissingCoins::OtherAccount(Box::new(order)));
         }
     }
-    let mut coin_orders = found.iter().filter(|order| order.asset == Asset::Coin);
-    let credited = coin_orders.find_map(|order| order.credited_at.map(|at| (order, at)));
-    if let Some((order, credited_at)) = credited {
-        let CoinUses { newest, total } = core.store.read(|tx| {
-            let credit = ledger::find_by_reference_in(tx, Asset::Coin, EntryKind::Topup, &order.credit_reference())?;
-            // Without its entry, the time of the credit alone decides.
-            let after = credit.map_or(0, |entry| entry.sequence);
-            ledger::uses_after_in(tx, user, Asset::Coin, (after, credited_at), SHOWN_USES)
-        })?;
-        if total > 0 {
-            return Ok(MissingCoins::Used { order: Box::new(order.clone()), credited_at, uses: newest, total });
+    let mut causes: Vec<(Timestamp, MissingCoins)> = Vec::new();
+    for order in &found {
+        if let Some(at) = order.refunded_at {
+            causes.push((at, MissingCoins::Refunded { order: Box::new(order.clone()), at }));
+        }
+        // An order in review may be credited already, such as one that was paid twice.
+        let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Review);
+        if is_open && order.credited_at.is_none() {
+            causes.push((order.created_at, MissingCoins::OrderOpen(Box::new(order.clone()))));
         }
     }
-    if let Some((purchase, at)) =
-        purchases.into_iter().find_map(|purchase| purchase.revoked_at.map(|at| (purchase, at)))
-    {
-        return Ok(MissingCoins::PurchaseRefunded { purchase: Box::new(purchase), at });
+    for purchase in purchases {
+        if let Some(at) = purchase.revoked_at {
+            causes.push((at, MissingCoins::PurchaseRefunded { purchase: Box::new(purchase), at }));
+        } else if matches!(purchase.state, PurchaseState::Pending | PurchaseState::Refused) {
+            causes.push((purchase.created_at, MissingCoins::PurchaseOpen(Box::new(purchase))));
+        }
     }
-    let refunded = found.into_iter().find_map(|order| order.refunded_at.map(|at| (order, at)));
-    Ok(refunded.map_or(MissingCoins::Nothing, |(order, at)| MissingCoins::Refunded { order: Box::new(order), at }))
+    let by_hand = sums.iter().filter(|(kind, sum, _)| matches!(kind, EntryKind::Adjust | EntryKind::Reset) && *sum < 0);
+    causes.extend(by_hand.map(|(_, sum, at)| (*at, MissingCoins::Deducted { coins: -sum, at: *at })));
+    if let (Some((credited_at, order)), Some(newest)) = (credited, uses.first()) {
+        let spent = sums.iter().filter(|(kind, sum, _)| *sum < 0 && !ledger::NO_USES.contains(kind));
+        let total = -spent.map(|(_, sum, _)| sum).sum::<i64>();
+        let at = newest.created_at;
+        causes.push((at, MissingCoins::Used { order: Box::new(order.clone()), credited_at, uses, total }));
+    }
+    let newest = causes.into_iter().max_by_key(|(at, _)| *at);
+    explained(newest.map_or(MissingCoins::Nothing, |(_, cause)| cause))
 }

@@ -1,5 +1,7 @@
 //! The web console: sessions, rights, forms, masking and actions, without a browser.
 
+use serde_json::json;
+
 use crate::support::{Caller, CommandOutput, Request, Response, Server, Setup, eventually};
 
 const PASSWORD: &str = "correct horse battery";
@@ -426,7 +428,7 @@ fn a_grant_adds_coins_once_on_a_double_click() {
 }
 
 #[test]
-fn explains_missing_coins_in_the_order_of_causes() {
+fn explains_missing_coins_by_the_newest_cause() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let other = server.sign_in("13800138001");
@@ -452,6 +454,30 @@ fn explains_missing_coins_in_the_order_of_causes() {
     server.post("/coin/consume").by(&user).send().expect(200);
     let used = shown(&[]);
     assert!(used.contains("href=\"#ledger\""), "{used}");
+    // What happened last is the cause, and all changes since the purchase are shown.
+    let take = ["coins", "grant", &user.user_id, "-5", "--reason", "x"];
+    server.command(&take).expect(0);
+    let deducted = shown(&[]);
+    assert!(deducted.contains("Taken by the staff") && deducted.contains("Since the last purchase"), "{deducted}");
+    assert!(!deducted.contains("Credited, and used since"), "{deducted}");
+    server.command(&["payments", "refund", &order, "--reason", "x", "--yes"]).expect(0);
+    let refunded = shown(&[]);
+    assert!(refunded.contains("Taken back by a refund") && !refunded.contains("Taken by the staff"), "{refunded}");
+}
+
+#[test]
+fn codes_of_a_number_without_an_account_are_found() {
+    let server = Setup::default().start();
+    server.post("/auth/send-code").json(&json!({ "phoneNumber": "13800138009" })).send().expect(200);
+    let browser = Browser::new(&server, "alice", "support");
+    let search = |query: &str| {
+        let request = browser.get("search").header("accept-language", "en").query(&[("q", query)]);
+        request.send().expect(200).text()
+    };
+    let found = search("138 0013 8009");
+    assert!(found.contains("id=\"codes\"") && !found.contains("No codes were asked for"), "{found}");
+    assert!(search("13800138008").contains("No codes were asked for"));
+    assert!(!search("li.ming").contains("id=\"codes\""));
 }
 
 #[test]

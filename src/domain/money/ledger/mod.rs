@@ -127,6 +127,10 @@ named_enum! {
     }
 }
 
+/// The kinds of negative entries that are no use by the account's owner.
+pub const NO_USES: [EntryKind; 4] =
+    [EntryKind::Refund, EntryKind::PurchaseBonusRefund, EntryKind::Adjust, EntryKind::Reset];
+
 /// A change of a balance to be posted.
 #[derive(Clone, Debug)]
 pub struct Posting {
@@ -154,14 +158,6 @@ pub struct LedgerEntry {
     pub kind: EntryKind,
     pub reference: Option<String>,
     pub created_at: Timestamp,
-}
-
-/// The uses of an account after a credit.
-#[derive(Clone, Debug)]
-pub struct CoinUses {
-    pub newest: Vec<LedgerEntry>,
-    /// The sum of all uses, positive.
-    pub total: i64,
 }
 
 /// A user's account of one asset.
@@ -333,30 +329,31 @@ pub fn added_after_in(tx: &Read<'_>, entry: &LedgerEntry) -> Result<i64> {
     )
 }
 
-/// Returns the sum and the newest of the account's uses after a sequence and from a time on. Coins that a refund took back
-/// are no use.
-pub fn uses_after_in(
+/// Returns the sum of the account's entries of each kind after a sequence, with the time of the last one.
+pub fn sums_after_in(
     tx: &Read<'_>,
     user: UserId,
     asset: Asset,
-    (after, from): (i64, Timestamp),
-    limit: u32,
-) -> Result<CoinUses> {
-    let total = tx.one(
-        "select coalesce(-sum(delta), 0) from ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 \
-         and created_at >= ?4 and delta < 0 and kind not in ('refund', 'purchase_bonus_refund')",
-        (user.0, asset.name(), after, from.0),
-        |row| row.get(0),
-    )?;
-    let newest = tx.all(
+    sequence: i64,
+) -> Result<Vec<(EntryKind, i64, Timestamp)>> {
+    tx.all(
+        "select kind, sum(delta), max(created_at) from ledger_entries where user_id = ?1 and asset = ?2 \
+         and sequence > ?3 group by kind order by max(sequence)",
+        (user.0, asset.name(), sequence),
+        |row| Ok((row.get_parsed(0, EntryKind::from_name)?, row.get(1)?, Timestamp(row.get(2)?))),
+    )
+}
+
+/// Returns the newest of the account's uses after a sequence: negative entries but those of [`NO_USES`].
+pub fn uses_after_in(tx: &Read<'_>, user: UserId, asset: Asset, sequence: i64, limit: u32) -> Result<Vec<LedgerEntry>> {
+    tx.all(
         select_entries!(
-            "where user_id = ?1 and asset = ?2 and sequence > ?3 and created_at >= ?4 and delta < 0 \
-             and kind not in ('refund', 'purchase_bonus_refund') order by sequence desc limit ?5"
+            "where user_id = ?1 and asset = ?2 and sequence > ?3 and delta < 0 \
+             and kind not in ('refund', 'purchase_bonus_refund', 'adjust', 'reset') order by sequence desc limit ?4"
         ),
-        (user.0, asset.name(), after, from.0, limit),
+        (user.0, asset.name(), sequence, limit),
         entry_of,
-    )?;
-    Ok(CoinUses { newest, total })
+    )
 }
 
 /// Returns the balance.

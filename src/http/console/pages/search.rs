@@ -9,7 +9,11 @@ use crate::{
     app::App,
     domain::{
         divination::interpretation,
-        identity::directory::{self, ListedUser, MAX_QUERY, UserFilter},
+        identity::{
+            accounts::{self, CodeMessages},
+            directory::{self, ListedUser, MAX_QUERY, UserFilter},
+            users::Address,
+        },
         money::{payments::orders, purchases::records},
         operations::{
             admins::roles::{Right, Role},
@@ -18,11 +22,12 @@ use crate::{
     },
     error::Result,
     http::console::{
+        pages::users::code_row,
         request::{ConsoleRequest, ok, see_other},
         views::{
             context::{href, order_href, purchase_href, user_href},
             format::with_query,
-            pages::search::{self as view, Found, Search, SearchHit},
+            pages::search::{self as view, AddressCodes, Found, Search, SearchHit},
         },
     },
     types::{UserId, clean},
@@ -42,36 +47,48 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             match exact {
                 Some(address) => Ok(Outcome::Exact(address)),
                 None if role.has(Right::FindUsers) => search(app, &asked, role),
-                None => Ok(Outcome::Hits { hits: Vec::new(), has_more: false }),
+                None => Ok(Outcome::NOTHING),
             }
         })
         .await?;
     match found {
         Outcome::Exact(address) => see_other(&address),
-        Outcome::Hits { hits, .. } if hits.len() == 1 => see_other(&hits[0].href),
-        Outcome::Hits { hits, has_more } => ok(view::page(&console.view()?, &Search { query, hits, has_more })),
+        Outcome::Hits { hits, codes: None, .. } if hits.len() == 1 => see_other(&hits[0].href),
+        Outcome::Hits { hits, has_more, codes } => {
+            ok(view::page(&console.view()?, &Search { query, hits, has_more, codes }))
+        }
     }
 }
 
 /// The result of a search: the page of one thing, or several hits.
 enum Outcome {
     Exact(String),
-    Hits { hits: Vec<SearchHit>, has_more: bool },
+    Hits { hits: Vec<SearchHit>, has_more: bool, codes: Option<AddressCodes> },
+}
+
+impl Outcome {
+    const NOTHING: Self = Self::Hits { hits: Vec::new(), has_more: false, codes: None };
 }
 
 /// Searches users, and records of requests by their id.
 fn search(app: &App, text: &str, role: Role) -> Result<Outcome> {
-    let Ok(text) = clean(text, MAX_QUERY) else { return Ok(Outcome::Hits { hits: Vec::new(), has_more: false }) };
-    if text.is_empty() {
-        return Ok(Outcome::Hits { hits: Vec::new(), has_more: false });
-    }
+    let Some(text) = clean(text, MAX_QUERY).ok().filter(|text| !text.is_empty()) else { return Ok(Outcome::NOTHING) };
     let filter = UserFilter { query: Some(text.clone()), ..UserFilter::default() };
     let found = directory::list(&app.core, &filter, None, HITS)?;
     let mut hits: Vec<_> = found.items.into_iter().map(user_hit).collect();
+    let mut codes = None;
     if role.has(Right::SupportUsers) {
+        // An address with an account leads to the page of its user.
+        codes = directory::address_of(&app.core, &text).map(|address| codes_of(app, address)).transpose()?;
         hits.extend(by_request_id(&app.network_log, &text, HITS)?.into_iter().map(request_hit));
     }
-    Ok(Outcome::Hits { hits, has_more: found.next.is_some() })
+    Ok(Outcome::Hits { hits, has_more: found.next.is_some(), codes })
+}
+
+fn codes_of(app: &App, address: Address) -> Result<AddressCodes> {
+    let CodeMessages { items, receipts_failure } = accounts::code_messages(&app.code_sender, &[address])?;
+    let delivery_error = receipts_failure.map(|failure| failure.to_string());
+    Ok(AddressCodes { messages: items.into_iter().map(code_row).collect(), delivery_error })
 }
 
 fn user_hit(user: ListedUser) -> SearchHit {

@@ -17,6 +17,7 @@ use crate::{
     domain::{
         divination::interpretation::CallRecord,
         identity::{
+            codes::messages::CodeMessageRecord,
             staff_notes::StaffNote,
             suspensions::Suspension,
             user_data::{self, UserSelector},
@@ -27,7 +28,7 @@ use crate::{
         money::{
             coins,
             ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT},
-            missing_coins::{self, MissingCoins},
+            missing_coins::{self, Explanation, MissingCoins},
         },
         operations::{
             admins::roles::Right,
@@ -46,7 +47,7 @@ use crate::{
                 lists::Listing,
                 masked::Masked,
                 pages::{
-                    missing_coins::{CoinCause, CoinUse, CoinVerdict},
+                    missing_coins::{CoinCause, CoinReckoning, CoinUse, CoinVerdict},
                     rows::{self as table_rows, CallRow, RequestRow, ViolationRow},
                     user::{
                         self as view, Balance, ChangeRow, CodeRow, DeviceRow, IdentityRow, IssueRow, NoteRow,
@@ -88,7 +89,7 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
             let now = app.core.clock.now();
             if !may_support {
                 let (cause, trade_no) = (CoinCause::Nothing, String::new());
-                let verdict = CoinVerdict { cause, trade_no, trade_error: None };
+                let verdict = CoinVerdict { cause, reckoning: CoinReckoning::default(), trade_no, trade_error: None };
                 let found = support::collect_for_moderator(&app.core, user)?;
                 return Ok(user_page(found, verdict, Staff { revealed: None, remover, now }, forms));
             }
@@ -101,11 +102,11 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
 
 fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<CoinVerdict> {
     let asked = Some(trade_no.as_str()).filter(|number| !number.is_empty());
-    let (cause, trade_error) = match missing_coins::explain(&app.payments, user, asked) {
+    let (Explanation { cause, reckoning }, trade_error) = match missing_coins::explain(&app.payments, user, asked) {
         Err(error) if error.code == Code::NotFound => {
             (missing_coins::explain(&app.payments, user, None)?, Some(unknown.to_owned()))
         }
-        cause => (cause?, None),
+        explanation => (explanation?, None),
     };
     let cause = match cause {
         MissingCoins::AccountSuspended { since } => CoinCause::AccountSuspended { since },
@@ -135,6 +136,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
             amount: ShownMoney(order.refunded.as_fen(), order.currency),
             order_no: order.order_no,
         },
+        MissingCoins::Deducted { coins, at } => CoinCause::Deducted { coins, at },
         MissingCoins::PurchaseOpen(purchase) => CoinCause::PurchaseOpen {
             id: purchase.id.to_string(),
             state: purchase.state.name().to_owned(),
@@ -147,7 +149,23 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
         },
         MissingCoins::Nothing => CoinCause::Nothing,
     };
-    Ok(CoinVerdict { cause, trade_no, trade_error })
+    let changes = reckoning.changes.into_iter().map(|(kind, sum)| (kind.name().to_owned(), sum)).collect();
+    let reckoning = CoinReckoning { before: reckoning.before, changes, balance: reckoning.balance };
+    Ok(CoinVerdict { cause, reckoning, trade_no, trade_error })
+}
+
+pub fn code_row(message: CodeMessageRecord) -> CodeRow {
+    CodeRow {
+        asked_at: message.asked_at,
+        channel: message.channel,
+        purpose: message.purpose,
+        outcome: message.outcome,
+        provider: message.provider,
+        code: message.code,
+        receipt: message.receipt,
+        delivery: message.delivery.map(|delivery| delivery.status),
+        words: message.words,
+    }
 }
 
 /// The viewer's part in a page.
@@ -218,22 +236,7 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
             })
             .collect(),
         delivery_error: found.code_messages.receipts_failure.map(|failure| failure.to_string()),
-        code_messages: found
-            .code_messages
-            .items
-            .into_iter()
-            .map(|message| CodeRow {
-                asked_at: message.asked_at,
-                channel: message.channel,
-                purpose: message.purpose,
-                outcome: message.outcome,
-                provider: message.provider,
-                code: message.code,
-                receipt: message.receipt,
-                delivery: message.delivery.map(|delivery| delivery.status),
-                words: message.words,
-            })
-            .collect(),
+        code_messages: found.code_messages.items.into_iter().map(code_row).collect(),
         castings: found.castings,
         calls: found.records.into_iter().map(call_row).collect(),
         violations: found.violations.into_iter().map(violation_row).collect(),

@@ -1,7 +1,5 @@
 //! The answer to "my coins are missing" on the page of a user.
 
-use std::cmp::Ordering;
-
 use maud::{Markup, html};
 
 use crate::http::console::views::{
@@ -24,12 +22,12 @@ pub struct CoinUse {
 /// Uses that are shown, so that the reply stays in sight. A button leads to all.
 const SHOWN_USES: usize = 6;
 
-/// The cause of missing coins, in the order in which causes are checked.
+/// The cause of missing coins.
 #[derive(Clone, Debug)]
 pub enum CoinCause {
     /// The account takes no entries because its balance disagrees with them.
     AccountSuspended { since: Timestamp },
-    /// An order was created or paid, or is in review.
+    /// An order was created or paid, or is in review, and was not credited.
     OrderOpen { order_no: String, state: String, amount: format::ShownMoney, at: Timestamp },
     /// The trade number belongs to an order of another user.
     OtherAccount { order_no: String, user_id: String, trade_no: String },
@@ -37,6 +35,8 @@ pub enum CoinCause {
     Used { credited_at: Timestamp, order_no: String, uses: Vec<CoinUse>, total: i64 },
     /// A refund took the coins back.
     Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownMoney },
+    /// The staff took coins.
+    Deducted { coins: i64, at: Timestamp },
     /// A purchase in an app store is pending or refused.
     PurchaseOpen { id: String, state: String, at: Timestamp },
     /// A store's refund took the coins back.
@@ -45,23 +45,33 @@ pub enum CoinCause {
     Nothing,
 }
 
+/// The changes of the balance since the last purchase.
+#[derive(Clone, Debug, Default)]
+pub struct CoinReckoning {
+    pub before: i64,
+    /// The sum of each kind of entry.
+    pub changes: Vec<(String, i64)>,
+    pub balance: i64,
+}
+
 /// The answer to "my coins are missing".
 #[derive(Clone, Debug)]
 pub struct CoinVerdict {
     pub cause: CoinCause,
+    pub reckoning: CoinReckoning,
     /// A trade number from the user's receipt, as typed.
     pub trade_no: String,
     pub trade_error: Option<String>,
 }
 
-/// Renders the answer with the checks, one button and a reply to copy.
+/// Renders the answer with the reckoning, one button and a reply to copy.
 pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
     let (tone, title, detail) = explain(cx, &verdict.cause);
     html! {
         section.card.verdict.(tone.class()) id="coins" aria-labelledby="coins-title" {
             header.card-head { h2 id="coins-title" { (cx.t(Text::MissingCoins)) } (parts::badge(tone, &title)) }
             (detail)
-            (steps(cx, &verdict.cause))
+            (reckoning(cx, &verdict.reckoning))
             div.actions { (remedy(cx, user_id, &verdict.cause)) }
             (reply(cx, &verdict.cause))
             details.help open[verdict.trade_error.is_some()] {
@@ -124,6 +134,14 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
                 p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
             },
         ),
+        CoinCause::Deducted { coins, at } => (
+            Tone::Notice,
+            title(Text::CauseDeducted),
+            html! {
+                p { (cx.t(Text::CauseDeductedDetail)) }
+                p { (format::change(-coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
+            },
+        ),
         CoinCause::PurchaseOpen { id, state, at } => (
             Tone::Notice,
             title(Text::CausePurchaseOpen),
@@ -144,27 +162,15 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
     }
 }
 
-/// Renders the checks in their order, with the one that found the cause.
-fn steps(cx: &ViewContext, cause: &CoinCause) -> Markup {
-    let found = match cause {
-        CoinCause::AccountSuspended { .. } => 0,
-        CoinCause::OrderOpen { .. } | CoinCause::PurchaseOpen { .. } => 1,
-        CoinCause::OtherAccount { .. } => 2,
-        CoinCause::Used { .. } => 3,
-        CoinCause::Refunded { .. } | CoinCause::PurchaseRefunded { .. } => 4,
-        CoinCause::Nothing => 5,
-    };
-    let checks = [Text::CheckSuspended, Text::CheckOrders, Text::CheckTrade, Text::CheckUsed, Text::CheckRefunds];
-    html! {
-        ol.steps { @for (index, check) in checks.into_iter().enumerate() {
-            @let (class, result) = match index.cmp(&found) {
-                Ordering::Less => ("clear", Text::StepClear),
-                Ordering::Equal => ("found", Text::StepFound),
-                Ordering::Greater => ("open", Text::StepNotReached),
-            };
-            li.(class) { span { (cx.t(check)) } span.hint { (cx.t(result)) } }
-        } }
-    }
+/// Renders the changes since the last purchase, which add up to the balance.
+fn reckoning(cx: &ViewContext, reckoning: &CoinReckoning) -> Markup {
+    let line = |label: &str, coins: String| vec![html! { (label) }, html! { (coins) }];
+    let before = [line(cx.t(Text::BalanceBefore), format::number(reckoning.before))];
+    let changes =
+        reckoning.changes.iter().map(|(kind, sum)| line(texts::code(cx.language, kind), format::change(*sum)));
+    let balance = [line(cx.t(Text::Balance), format::number(reckoning.balance))];
+    let lines = before.into_iter().chain(changes).chain(balance);
+    lists::compact_table(cx, Text::SinceLastPurchase, &[text(Text::SinceLastPurchase), number(Text::Coins)], lines)
 }
 
 /// Renders the one button that resolves the cause.
@@ -180,7 +186,9 @@ fn remedy(cx: &ViewContext, user: &str, cause: &CoinCause) -> Markup {
         CoinCause::OtherAccount { user_id, .. } => {
             html! { a.button.primary href=(user_href(user_id)) { (cx.t(Text::OpenOtherAccount)) } }
         }
-        CoinCause::Used { .. } => html! { a.button.primary href="#ledger" { (cx.t(Text::ShowLedger)) } },
+        CoinCause::Used { .. } | CoinCause::Deducted { .. } => {
+            html! { a.button.primary href="#ledger" { (cx.t(Text::ShowLedger)) } }
+        }
         CoinCause::Refunded { order_no, .. } => {
             html! { a.button.primary href=(order_href(order_no)) { (cx.t(Text::OpenOrder)) } }
         }
@@ -222,6 +230,7 @@ fn reply_text(cx: &ViewContext, cause: &CoinCause, language: texts::Language) ->
         CoinCause::Refunded { order_no, at, amount, .. } => {
             texts::reply_refunded(language, order_no, &when(*at), &amount.text())
         }
+        CoinCause::Deducted { .. } => Text::ReplyDeducted.in_language(language).to_owned(),
         CoinCause::PurchaseOpen { .. } => Text::ReplyPurchaseOpen.in_language(language).to_owned(),
         CoinCause::PurchaseRefunded { .. } => Text::ReplyPurchaseRefunded.in_language(language).to_owned(),
         CoinCause::Nothing => Text::ReplyNothing.in_language(language).to_owned(),

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::user::{self, CodeRow};
 use crate::http::console::views::{
     context::ViewContext,
     format::Timestamp,
@@ -51,6 +52,15 @@ pub struct Search {
     pub hits: Vec<SearchHit>,
     /// True if there are more hits than shown.
     pub has_more: bool,
+    /// Requests for codes, if the query is an address without an account.
+    pub codes: Option<AddressCodes>,
+}
+
+/// The requests for codes of an address, and the reason why the provider told no deliveries.
+#[derive(Clone, Debug)]
+pub struct AddressCodes {
+    pub messages: Vec<CodeRow>,
+    pub delivery_error: Option<String>,
 }
 
 /// Renders the results.
@@ -75,6 +85,7 @@ pub fn page(cx: &ViewContext, search: &Search) -> Markup {
                 @if search.has_more { p.hint { (cx.t(Text::MoreHits)) } }
             }
         }
+        @if let Some(codes) = &search.codes { (user::codes(cx, &codes.messages, codes.delivery_error.as_deref())) }
     };
     layout::page(cx, &PageBody { title, place: None, has_charts: false, is_live: false, body })
 }

@@ -477,7 +477,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
             cx.cell_time(row.last_used_at),
         ]).collect()))
         (devices(cx, user))
-        (codes(cx, user))
+        (codes(cx, &user.code_messages, user.delivery_error.as_deref()))
         (table_panel(cx, "calls", Text::Interpretations, &html! {}, &rows::CALL, user.calls.iter().map(|row| rows::call(cx, row)).collect()))
         (violations(cx, user))
         (table_panel(cx, "notices", Text::Notifications, &html! { span.hint { (texts::unread(cx.language, user.notices_unread)) } }, &NOTICE, user.notices.iter().map(|row| vec![
@@ -549,7 +549,8 @@ fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
     )
 }
 
-fn codes(cx: &ViewContext, user: &UserPage) -> Markup {
+/// Renders requests for codes, and the reason why the provider told no deliveries.
+pub fn codes(cx: &ViewContext, messages: &[CodeRow], delivery_error: Option<&str>) -> Markup {
     let columns = [
         time(Text::Asked),
         text(Text::Outcome),
@@ -559,7 +560,7 @@ fn codes(cx: &ViewContext, user: &UserPage) -> Markup {
         text(Text::ProviderAnswer),
         text(Text::Receipt),
     ];
-    let rows: Vec<_> = user.code_messages.iter().map(|row| vec![
+    let rows: Vec<_> = messages.iter().map(|row| vec![
         cx.cell_time(row.asked_at),
         parts::state(cx, &row.outcome),
         html! { (texts::code(cx.language, &row.purpose)) },
@@ -572,7 +573,7 @@ fn codes(cx: &ViewContext, user: &UserPage) -> Markup {
         "codes",
         cx.t(Text::CodeMessages),
         &html! {
-            @if let Some(error) = &user.delivery_error { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::NoReceipts)) " " (error) } })) }
+            @if let Some(error) = delivery_error { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::NoReceipts)) " " (error) } })) }
             @if rows.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } } @else { (lists::table(cx, Text::CodeMessages, &columns, rows)) }
         },
     )

@@ -363,7 +363,7 @@ pub fn search(query: &str) -> Search {
             },
         ]
     };
-    Search { query: query.into(), hits, has_more: true }
+    Search { query: query.into(), hits, has_more: true, codes: None }
 }
 
 pub fn users() -> Users {
@@ -450,7 +450,16 @@ pub fn user(cause_name: &str) -> UserPage {
             },
             Balance { asset: "point".into(), balance: 340, entries: 128, suspended_at: None },
         ],
-        verdict: CoinVerdict { cause: cause(cause_name), trade_no: String::new(), trade_error: None },
+        verdict: CoinVerdict {
+            cause: cause(cause_name),
+            reckoning: CoinReckoning {
+                before: 0,
+                changes: vec![("topup".into(), 60), ("consume".into(), -40)],
+                balance: 20,
+            },
+            trade_no: String::new(),
+            trade_error: None,
+        },
         issues: if cause_name == "suspended" {
             vec![
                 IssueRow {
