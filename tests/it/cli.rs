@@ -529,10 +529,10 @@ fn a_start_warns_of_drivers_for_development() {
         let lines = server.lines().into_iter().filter(|line| line.contains("this driver is for development"));
         lines.map(|line| line.split("section=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
     };
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     assert_eq!(warned(&server), ["sms", "email", "llm", "payment"]);
     let smtp = Setup::default().with("EMAIL_PROVIDER", "smtp").with("EMAIL_HOST", "127.0.0.1");
-    let server = smtp.with("EMAIL_FROM", "Yarrow <no-reply@example.com>").as_process().start();
+    let server = smtp.with("EMAIL_FROM", "Yarrow <no-reply@example.com>").in_own_process().start();
     assert_eq!(warned(&server), ["sms", "llm", "payment"]);
 }
 

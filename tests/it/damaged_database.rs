@@ -74,7 +74,7 @@ fn reports_damage_that_a_request_hits() {
     let user = filled(&directory);
     damage(&directory);
     let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
-    let mut server = setup.with_metrics().on(&directory).as_process().start();
+    let mut server = setup.with_metrics().on(&directory).in_own_process().start();
     let metrics = server.metrics();
     assert_eq!(wait_until_ready_says(&server, "database", "unchecked")["databaseCheckedAt"], Value::Null);
     let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
@@ -113,7 +113,7 @@ fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);
     // One worker, whose connection is open before the file is touched.
     let setup = Setup::default().with_fast_jobs().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
-    let mut server = setup.with_metrics().on(directory).as_process().start();
+    let mut server = setup.with_metrics().on(directory).in_own_process().start();
     let metrics = server.metrics();
     (server, user, metrics)
 }
@@ -177,7 +177,7 @@ fn a_removed_wal_stops_writes_and_loses_nothing_acknowledged() {
     server.wait_for_line("rule=\"database_damaged\"");
     // The last network log entries cannot be written.
     assert_eq!(server.terminate(), Some(1));
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     let stored = server.post("/divination-history/get").by(&user).send().expect(200).json();
     let is_kept = |id: &str| stored["items"].as_array().unwrap().iter().any(|item| item["localRecordId"] == id);
     assert_eq!((is_kept("before"), is_kept("after")), (true, false));
@@ -194,7 +194,7 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     let setup = || {
         Setup::default().with_fast_jobs().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory)
     };
-    let mut server = setup().as_process().start();
+    let mut server = setup().in_own_process().start();
     assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
     let message = eventually_some("an alert about damage", || damage_alert(&server));
     assert!(message.contains(&format!("`yarrow restore {name}`")) && message.contains("is damaged"), "{message}");
@@ -202,7 +202,7 @@ fn the_integrity_check_reports_damage_with_the_backup_to_restore() {
     assert!(found.to_string().contains(&format!("`yarrow restore {name}`")), "{found:#}");
     assert_eq!(server.terminate(), Some(0));
     CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     wait_until_ready_says(&server, "database", "sound");
     assert_eq!(damage_alert(&server), None);
 }
@@ -224,7 +224,7 @@ fn a_backup_reports_damage_and_keeps_the_good_ones() {
     // By these settings the two oldest would be pruned.
     let setup = Setup::default().with_fast_jobs().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
     let server =
-        setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).as_process().start();
+        setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).in_own_process().start();
     assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
     let message = eventually_some("an alert about damage", || damage_alert(&server));
@@ -239,7 +239,7 @@ fn a_damaged_page_fails_only_its_readers() {
     let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     damage(&directory);
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     for _ in 0..3 {
         let failed = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
         assert!(failed.header("retry-after").is_some());
@@ -258,7 +258,7 @@ fn a_write_to_a_damaged_page_fails_and_others_in_its_commit_succeed() {
     let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     damage(&directory);
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     let requests = (0..100).map(|number| match number % 2 {
         0 => server.post("/divination-history/deactivate-all").by(&user),
         _ => server.put("/user/nickname").by(&user).json(&json!({ "nickname": format!("n-{number}") })),
@@ -277,7 +277,7 @@ fn a_write_to_a_damaged_page_fails_and_others_in_its_commit_succeed() {
 fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     let user = server.sign_in("13800138000");
     for number in 0..40 {
         let record = json!({ "localRecordId": format!("r-{number}") });
@@ -287,7 +287,7 @@ fn a_damaged_wal_loses_only_the_commits_after_the_damage() {
     let log = directory.join("yarrow.db-wal");
     let whole = std::fs::read(&log).unwrap();
     std::fs::write(&log, &whole[..whole.len() * 2 / 3]).unwrap();
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     let integrity: String = server.value("pragma integrity_check");
     assert_eq!(integrity, "ok");
     server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "after" })).send().expect(200);
@@ -404,7 +404,7 @@ fn traced_a_failing_sync_ends_the_server_before_it_acknowledges() {
         assert!(acknowledged.len() < 40, "no sync failed");
         assert_ne!(server.wait_for_end(), Some(0));
         drop(server);
-        let server = Setup::default().on(&directory).as_process().start();
+        let server = Setup::default().on(&directory).in_own_process().start();
         let stored = Connection::open(database(&directory)).unwrap();
         for id in &acknowledged {
             let found = "select count(*) from history where local_record_id = ?1";
@@ -422,7 +422,7 @@ fn traced_a_failing_write_is_rejected_and_later_ones_succeed() {
     let directory = temp_dir.path().join("data");
     let user = filled(&directory);
     let prelude = "exec strace -f -qq -o /dev/null -e trace=pwrite64 -e 'inject=pwrite64:error=EIO:when=40..44' \"$0\" \"$@\"; true";
-    let mut server = Setup::default().on(&directory).after(prelude).as_process().start();
+    let mut server = Setup::default().on(&directory).after(prelude).in_own_process().start();
     let statuses: Vec<_> = (0..60)
         .map(|number| {
             let record = json!({ "localRecordId": format!("write-{number}") });
@@ -482,7 +482,7 @@ fn a_damaged_file_prevents_the_start_and_names_the_remedy() {
         assert!(expected.iter().all(|expected| message.contains(expected)), "{what}: {message}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what}: the file was changed");
         CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
-        let server = Setup::default().on(&directory).as_process().start();
+        let server = Setup::default().on(&directory).in_own_process().start();
         assert_eq!(server.value::<i64>("select count(*) from history"), 60, "{what}");
         drop(server);
     }
@@ -503,7 +503,7 @@ fn a_large_write_is_not_held_in_memory() {
          insert into history (user_id, sequence, local_record_id, json_data, ai_result, created_at, updated_at) \
          select (select max(id) from users), n, 'r-' || n, hex(randomblob(32768)), hex(randomblob(16384)), 1, 1 from counter"
     );
-    let server = Setup::default().with("BACKUP_EVERY", "0 s").as_process().start();
+    let server = Setup::default().with("BACKUP_EVERY", "0 s").in_own_process().start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("operator"));
     let little = 24 << 20;
     let taken = |what: &str, done: &dyn Fn(&Server)| {

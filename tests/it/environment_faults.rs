@@ -62,8 +62,8 @@ fn a_second_server_on_a_directory_fails_and_the_first_continues() {
 
 #[test]
 fn a_killed_server_releases_its_directory() {
-    let directory = Setup::default().as_process().start().kill();
-    let server = Setup::default().on(&directory).as_process().start();
+    let directory = Setup::default().in_own_process().start().kill();
+    let server = Setup::default().on(&directory).in_own_process().start();
     server.get("/readyz").send().expect(200);
     drop(server);
     std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn a_killed_server_releases_its_directory() {
 fn rejects_a_newer_schema_without_changes() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let mut server = Setup::default().on(&directory).as_process().start();
+    let mut server = Setup::default().on(&directory).in_own_process().start();
     assert_eq!(server.terminate(), Some(0));
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     database.pragma_update(None, "user_version", 9_999).unwrap();

@@ -276,7 +276,7 @@ fn racing_copies_have_one_effect_and_one_response() {
 #[test]
 fn a_kill_between_commit_and_response_leaves_one_effect() {
     let setup = Setup::default().with("COINS_INITIAL", 10);
-    let server = setup.clone().as_process().start();
+    let server = setup.clone().in_own_process().start();
     let user = server.sign_in(OWN);
     let database = server.database();
     let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -291,7 +291,7 @@ fn a_kill_between_commit_and_response_leaves_one_effect() {
     drop(database);
     // The response was not read, whether it was sent or not.
     let directory = server.kill();
-    let server = setup.on(&directory).as_process().start();
+    let server = setup.on(&directory).in_own_process().start();
     let response = consume(&server, &user, "a").send().expect(200);
     assert!(is_replayed(&response));
     assert_eq!(response.json()["balance"], 9);
@@ -303,7 +303,7 @@ fn a_kill_between_commit_and_response_leaves_one_effect() {
 #[test]
 fn kills_lose_and_duplicate_nothing() {
     let setup = Setup::default().with("COINS_INITIAL", 1_000);
-    let mut server = setup.clone().as_process().start();
+    let mut server = setup.clone().in_own_process().start();
     let user = server.sign_in(OWN);
     let mut keys = 0_i64;
     for round in 0..5_u64 {
@@ -327,7 +327,7 @@ fn kills_lose_and_duplicate_nothing() {
         std::thread::sleep(Duration::from_millis(20 + 17 * round));
         let directory = server.kill();
         keys += sender.join().unwrap();
-        server = setup.clone().on(&directory).as_process().start();
+        server = setup.clone().on(&directory).in_own_process().start();
         for key in first..keys {
             consume(&server, &user, &key.to_string()).send().expect(200);
         }

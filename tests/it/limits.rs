@@ -86,7 +86,7 @@ fn the_metrics_listener_has_the_same_limits_and_its_own_count() {
 
 #[test]
 fn raises_the_open_file_limit_to_the_maximum() {
-    let server = Setup::default().after("ulimit -Sn 100 && ulimit -Hn 3000").as_process().start();
+    let server = Setup::default().after("ulimit -Sn 100 && ulimit -Hn 3000").in_own_process().start();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process_id())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     assert_eq!(files.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["3000", "3000"], "{files}");
@@ -279,7 +279,7 @@ fn limits_slow_large_bodies_by_sender() {
 #[test]
 fn a_body_in_tiny_chunks_uses_no_more_memory() {
     const PIECES: usize = 150_000;
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in("13800138000");
     let head = format!(
         "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
@@ -366,7 +366,7 @@ fn limits_a_user_to_one_large_response_at_a_time() {
 
 #[test]
 fn an_unread_large_response_yields_its_slot() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in("13800138000");
     save_long_records(&server, &user, 90);
     let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
@@ -403,7 +403,7 @@ fn leave_unread(server: &Server, request: &str) -> RawConnection {
 
 #[test]
 fn unread_copies_of_a_static_file_share_their_bytes() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let before = server.memory();
     let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: yarrow\r\n\r\n";
     let wires: Vec<_> = (0..200).map(|_| leave_unread(&server, request)).collect();
@@ -427,7 +427,7 @@ fn list_status(server: &Server, user: &Caller, from: &str) -> u16 {
 
 #[test]
 fn limits_the_unread_bytes_of_a_user() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     // Just below the size of a large response.
     save_long_records(&server, &user, 5);
@@ -753,7 +753,7 @@ fn compresses_large_responses_on_request_only() {
 
 #[test]
 fn an_unread_long_response_uses_little_server_memory() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let length = server.get("/openapi.json").send().expect(200).bytes.len();
     let before = server.memory();
     let mut wires: Vec<_> = (0..100).map(|_| RawConnection::to(&server)).collect();

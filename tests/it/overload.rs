@@ -120,7 +120,7 @@ fn run_clients_until(server: &Server, user: &Caller, callers: usize, ended: impl
 fn long_ten_times_the_load_keeps_the_throughput() {
     allow_files(8192);
     let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HISTORY_RECORDS", 100_000_000);
-    let server = setup.as_process().start();
+    let server = setup.in_own_process().start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
     let slowest = Mutex::new(Duration::ZERO);
     let over = AtomicBool::new(false);
@@ -165,7 +165,7 @@ fn long_ten_times_the_load_keeps_the_throughput() {
 fn long_ten_thousand_idle_connections_leave_the_server_responsive() {
     allow_files(12_000);
     let setup = Setup::default().after("ulimit -n 12000").with("LIMITS_CONNECTIONS", 11_000);
-    let server = setup.with("LIMITS_HEADER_TIMEOUT", "120 s").as_process().start();
+    let server = setup.with("LIMITS_HEADER_TIMEOUT", "120 s").in_own_process().start();
     let user = server.sign_in("13800138000");
     let before = server.memory();
     let connections: Vec<_> = (0..10_000).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
@@ -212,7 +212,7 @@ fn enumerating_numbers_ends_at_the_network_limit() {
 
 #[test]
 fn a_distributed_enumeration_ends_at_the_daily_budget_without_affecting_users() {
-    let server = limited().with("AUTH_SENDS_PER_DAY", 200).as_process().start();
+    let server = limited().with("AUTH_SENDS_PER_DAY", 200).in_own_process().start();
     let user = server.sign_in("13800138000");
     let statuses: Vec<_> =
         (0..260).map(|n| ask(&server, &format!("1390000{n:04}"), &format!("203.0.{}.{}", n / 10, n % 10))).collect();

@@ -210,8 +210,8 @@ fn a_statement_that_fails_late_fails_its_commit_and_nothing_else() {
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn one_copy_leads_and_another_follows_when_it_is_killed() {
     let database = SharedDatabase::create();
-    let mut first = database.setup().with_metrics().as_process().start();
-    let second = database.setup().as_process().start();
+    let mut first = database.setup().with_metrics().in_own_process().start();
+    let second = database.setup().in_own_process().start();
     let metrics = first.metrics();
     eventually("the first copy has seen the second", || {
         let page = Request::new("GET", &metrics).send().expect(200).text();
@@ -256,7 +256,7 @@ fn the_model_calls_of_a_killed_copy_are_closed_and_no_others() {
         let patient = timeouts.iter().fold(model.setup(), |setup, timeout| setup.with(timeout, "10 min"));
         database.used_by(patient.with("LLM_TOKENS_PER_DAY", 1_000_000))
     };
-    let (first, second) = (setup().as_process().start(), setup().as_process().start());
+    let (first, second) = (setup().in_own_process().start(), setup().in_own_process().start());
     let user = first.sign_in(PHONE);
     for request in [ask(&first, &user), chat(&first, &user), chat(&second, &user)] {
         std::thread::spawn(move || request.try_send());
@@ -286,7 +286,7 @@ fn the_model_calls_of_a_killed_copy_are_closed_and_no_others() {
 fn each_copy_counts_active_users_and_erases_deleted_ones() {
     let database = SharedDatabase::create();
     let setup = || database.setup().with_fast_jobs();
-    let (first, second) = (setup().as_process().start(), setup().as_process().start());
+    let (first, second) = (setup().in_own_process().start(), setup().in_own_process().start());
     let users = [first.sign_in(PHONE), first.sign_in("13800138001"), first.sign_in("13800138002")];
     let logged = |log: &rusqlite::Connection| {
         let sql = format!("select count(*) from access_log where user_id = {}", users[0].user_id);
@@ -309,7 +309,7 @@ fn each_copy_counts_active_users_and_erases_deleted_ones() {
     assert_eq!(database.count(age), 1);
     eventually("the log of the first copy is erased", || logged(&first.network_log()) == 0);
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let _second = setup().on(&directory).as_process().start();
+    let _second = setup().on(&directory).in_own_process().start();
     eventually("the log of the second copy is erased", || logged(&log()) == 0);
 }
 
@@ -553,11 +553,11 @@ fn a_connection_lost_at_commit_reports_the_outcome_two_hundred_times() {
 fn killed_copies_lose_no_answered_change() {
     const KILLS: usize = 6;
     let database = SharedDatabase::create();
-    let survivor = database.setup().with("COINS_INITIAL", 100_000).as_process().start();
+    let survivor = database.setup().with("COINS_INITIAL", 100_000).in_own_process().start();
     let user = survivor.sign_in(PHONE);
     let mut answered = 0;
     for round in 0..KILLS {
-        let copy = database.setup().as_process().start();
+        let copy = database.setup().in_own_process().start();
         let address = copy.address();
         let token = user.token.clone();
         let stop = Arc::new(AtomicBool::new(false));

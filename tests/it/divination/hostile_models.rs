@@ -29,7 +29,7 @@ fn events_without_text_do_not_go_on_without_end() {
         ("blank events", "data:\n\n".repeat(300)),
     ] {
         let provider = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()).endless());
-        let server = with_model_provider(&provider).as_process().start();
+        let server = with_model_provider(&provider).in_own_process().start();
         let user = server.sign_in(PHONE);
         let started_at = Instant::now();
         let taken = server.memory_taken(|server| {
@@ -49,7 +49,8 @@ fn clients_that_do_not_read_hold_little_memory() {
     let body = padding(200 << 10);
     let provider = FakeProvider::with_handler(move |_| Reply::event_stream(body.as_str()).endless());
     let setup: Setup = with_model_provider(&provider);
-    let server = setup.with("LLM_CALLS_PER_USER", CLIENTS).with("LIMITS_WRITE_TIMEOUT", "60 s").as_process().start();
+    let server =
+        setup.with("LLM_CALLS_PER_USER", CLIENTS).with("LIMITS_WRITE_TIMEOUT", "60 s").in_own_process().start();
     let user = server.sign_in(PHONE);
     let mut clients = Vec::new();
     let taken = server.memory_taken(|server| {

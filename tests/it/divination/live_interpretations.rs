@@ -382,7 +382,7 @@ fn deleting_an_account_parks_the_points_of_a_running_call() {
 fn a_kill_refunds_a_call_that_has_listeners() {
     let model = gated();
     let price = |setup: Setup| setup.with("POINTS_ANOTHER_INTERPRETATION", 40);
-    let server = price(model.setup()).as_process().start();
+    let server = price(model.setup()).in_own_process().start();
     let user = server.sign_in_by_email(EMAIL);
     let session = session(&server, &user);
     server.edit(&first_interpretation(&session, &user));

@@ -121,7 +121,7 @@ fn opens_the_circuit_breaker_and_retries_later() {
     });
     let setup =
         |pause: &str| with_model_provider(&provider).with("LLM_BREAKER_THRESHOLD", 2).with("LLM_BREAKER_PAUSE", pause);
-    let server = setup("1 h").as_process().start();
+    let server = setup("1 h").in_own_process().start();
     let user = server.sign_in(PHONE);
     for _ in 0..4 {
         ask(&server, &user).send().expect_problem(503, "provider_unavailable");
@@ -224,7 +224,7 @@ fn enforces_the_total_cost_budget_and_warns_before() {
     let mut server = with_model_provider(&provider)
         .with("LLM_PRICES", "first=1000/1000")
         .with("LLM_COST_PER_DAY", "0.2")
-        .as_process()
+        .in_own_process()
         .start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     ask(&server, &user).send().expect(200);
@@ -343,7 +343,7 @@ fn a_kill_at_any_step_leaves_one_correct_record() {
     ] {
         let model = FakeModel::start(behaviour);
         let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
-        let server = setup().as_process().start();
+        let server = setup().in_own_process().start();
         let user = server.sign_in(PHONE);
         let question = json!({ "question": "问" });
         let listening = read_stream_until(&server, &user, ("/divination/enhanced", &question), so_far);
@@ -364,7 +364,7 @@ fn a_kill_at_any_step_leaves_one_correct_record() {
 fn a_crash_charges_the_reserved_cost() {
     let model = FakeModel::start(ModelBehaviour::Silent);
     let setup = || model.setup().with("LLM_PRICES", "stub-1=1000/1000").with("LLM_COST_PER_DAY", "1000");
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let user = server.sign_in(PHONE);
     let request = ask(&server, &user);
     std::thread::spawn(move || request.try_send());
@@ -390,7 +390,7 @@ fn a_crash_charges_the_reserved_cost() {
 fn interrupted_calls_are_closed_and_charged_atomically() {
     let model = FakeModel::start(ModelBehaviour::Silent);
     let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     for request in [ask(&server, &user), chat(&server, &other)] {
         std::thread::spawn(move || request.try_send());
@@ -410,7 +410,7 @@ fn interrupted_calls_are_closed_and_charged_atomically() {
     };
     assert_eq!((spent(), status("interpretations").as_str()), (reserved, "running"));
     database.execute_batch(&allow_changes("chats")).unwrap();
-    drop(setup().on(&directory).as_process().start());
+    drop(setup().on(&directory).in_own_process().start());
     assert_eq!(spent(), (reserved.1, 0));
     assert_eq!([status("interpretations"), status("chats")], ["interrupted", "interrupted"]);
     std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();

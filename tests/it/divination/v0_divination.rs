@@ -536,7 +536,7 @@ fn a_disconnect_before_the_first_chunk_cancels_the_call() {
 #[test]
 fn records_a_call_interrupted_by_a_crash() {
     let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
-    let server = model.setup().as_process().start();
+    let server = model.setup().in_own_process().start();
     let user = server.sign_in(PHONE);
     let reader = listen(&server, &user);
     let server = server.crash_and_restart(model.setup());

@@ -532,7 +532,7 @@ fn limits_field_sizes() {
 
 #[test]
 fn records_survive_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(PHONE);
     save_id(&server, &user, "a").expect(200);
     let server = server.crash_and_restart(Setup::default());

@@ -392,7 +392,7 @@ fn sends_events_while_the_model_writes_and_cancels_at_a_disconnect() {
 #[test]
 fn records_a_conversation_interrupted_by_a_crash() {
     let model = FakeModel::start(ModelBehaviour::Gated(vec!["一", "二"]));
-    let server = model.setup().as_process().start();
+    let server = model.setup().in_own_process().start();
     let user = server.sign_in(PHONE);
     let reader = listen(&server, &user);
     let server = server.crash_and_restart(model.setup());

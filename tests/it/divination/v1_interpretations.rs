@@ -165,7 +165,7 @@ fn refunds_a_failed_interpretation() {
 fn refunds_an_interpretation_that_a_kill_interrupted() {
     let working = FakeModel::start(ModelBehaviour::Pieces(vec!["one"]));
     let price = |setup: Setup| setup.with("POINTS_ANOTHER_INTERPRETATION", 40);
-    let server = price(working.setup()).as_process().start();
+    let server = price(working.setup()).in_own_process().start();
     let user = server.sign_in_by_email(EMAIL);
     let session = session(&server, &user);
     interpret(&server, &user, &session).send().expect(200);

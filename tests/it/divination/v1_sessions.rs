@@ -219,7 +219,7 @@ fn rejects_casts_without_points() {
 
 #[test]
 fn the_server_sets_the_price() {
-    let server = Setup::default().with("POINTS_CAST", 7).as_process().start();
+    let server = Setup::default().with("POINTS_CAST", 7).in_own_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 20);
     let body = json!({ "question": "x", "method": "three_coins", "points": 0, "pointsSpent": 0, "price": -5, "balance": 99,
@@ -342,7 +342,7 @@ fn deleting_a_session_keeps_later_responses_under_its_key() {
 
 #[test]
 fn kills_lose_and_duplicate_no_cast() {
-    let mut server = Setup::default().as_process().start();
+    let mut server = Setup::default().in_own_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 100_000);
     let mut keys = 0_i64;
@@ -676,7 +676,7 @@ fn interprets_a_session_as_a_stream() {
 #[test]
 fn repeats_an_interpretation_until_it_succeeds() {
     let failing = FakeModel::start(ModelBehaviour::Status(400));
-    let server = failing.setup().as_process().start();
+    let server = failing.setup().in_own_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
     let session = created(&server, &user, &manual("788976"));
@@ -726,7 +726,7 @@ fn runs_one_interpretation_of_a_session_at_a_time() {
 #[test]
 fn a_call_interrupted_by_a_crash_does_not_block_the_session() {
     let silent = FakeModel::start(ModelBehaviour::Silent);
-    let server = silent.setup().as_process().start();
+    let server = silent.setup().in_own_process().start();
     let user = server.sign_in(OWN);
     give(&server, OWN, 10);
     let session = created(&server, &user, &manual("788976"));

@@ -31,12 +31,12 @@ fn survive(rounds: u64) {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let setup = || Fixture::setup(CLIENTS).on(&directory);
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let fixture = Fixture::of(&server, CLIENTS);
     drop(server);
     let (oracle, mut unanswered, mut repeated) = (Oracle::default(), vec![None; CLIENTS], 0);
     for round in 0..rounds {
-        let server = setup().as_process().start();
+        let server = setup().in_own_process().start();
         let lifetime = lifetime(round);
         scope(|scope| {
             for (user, unanswered) in fixture.users.iter().zip(&mut unanswered) {
@@ -61,7 +61,7 @@ fn survive(rounds: u64) {
         }
         crate::support::CommandOutput::run(&directory, &["ledger", "verify"], "").expect(0);
     }
-    finish(&setup().as_process().start(), &fixture, &oracle, &mut unanswered);
+    finish(&setup().in_own_process().start(), &fixture, &oracle, &mut unanswered);
     let count = oracle.acknowledged().len();
     println!("{rounds} kills, {count} effects acknowledged, {repeated} requests cut off and asked for again");
     assert!(count as u64 > rounds * 3, "only {count} effects: the load was too small to prove anything");

@@ -54,7 +54,7 @@ fn record(
 ) -> Recording {
     let before = files(directory);
     let trace = directory.with_file_name("trace");
-    let mut server = Fixture::setup(CLIENTS).on(directory).after(&strace_into(&trace)).as_process().start();
+    let mut server = Fixture::setup(CLIENTS).on(directory).after(&strace_into(&trace)).in_own_process().start();
     let oracle = Oracle::default();
     let fixture = fixture(&server);
     scope(|scope| {

@@ -96,7 +96,7 @@ fn a_replaced_token_on_a_public_endpoint_revokes_nothing() {
 
 #[test]
 fn tokens_come_in_authorization_or_a_configured_header() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(PHONE);
     let profile = |server: &Server, name: &str, value: &str| server.get("/user/profile").header(name, value).send();
     profile(&server, "authorization", &user.token).expect(200);
@@ -120,7 +120,7 @@ fn tokens_come_in_authorization_or_a_configured_header() {
     }
 
     let directory = server.kill();
-    let server = Setup::default().with("AUTH_TOKEN_HEADERS", "x-token").on(&directory).as_process().start();
+    let server = Setup::default().with("AUTH_TOKEN_HEADERS", "x-token").on(&directory).in_own_process().start();
     profile(&server, "x-token", &user.token).expect(200);
     profile(&server, "token", &user.token).expect_problem(401, "unauthenticated");
     drop(server);

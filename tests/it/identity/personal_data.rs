@@ -345,7 +345,7 @@ fn scrubs_row_copies_left_by_sqlite() {
 
 #[test]
 fn restarts_a_scrub_after_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = person(&server);
     server.delete("/api/v1/account").by(&user).send().expect(204);
     let server = server.crash_and_restart(Setup::default().with_fast_jobs());

@@ -341,7 +341,7 @@ fn limits_sends_overall() {
 
 #[test]
 fn limits_survive_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     ask(&server, PHONE).send().expect(200);
     let server = server.crash_and_restart(Setup::default());
     expect_wait(ask(&server, PHONE).send(), MINUTE);
@@ -554,7 +554,7 @@ fn twenty_parallel_correct_codes_issue_one_token() {
 
 #[test]
 fn attempts_survive_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let code = server.request_code(PHONE);
     for _ in 0..3 {
         log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
@@ -568,7 +568,7 @@ fn attempts_survive_a_crash() {
 
 #[test]
 fn codes_survive_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let code = server.request_code(PHONE);
     let server = server.crash_and_restart(Setup::default());
     let token = log_in(&server, PHONE, &code).send().expect(200).json()["token"].as_str().unwrap().to_owned();
@@ -965,7 +965,7 @@ fn sign_out_is_idempotent_and_accepts_unknown_tokens() {
 
 #[test]
 fn sign_out_survives_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(PHONE);
     log_out(&server, &user.token);
     let server = server.crash_and_restart(Setup::default());

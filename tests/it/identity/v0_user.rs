@@ -290,7 +290,7 @@ fn ignores_unknown_parameters() {
 
 #[test]
 fn changes_survive_a_crash() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(PHONE);
     change(&server, &user, &json!({ "nickname": "青山" })).send().expect(200);
     let server = server.crash_and_restart(Setup::default());

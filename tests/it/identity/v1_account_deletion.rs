@@ -318,20 +318,20 @@ fn kills_leave_the_account_whole_or_deleted() {
     const LAST: u32 = 24;
     let (mut gone, mut whole) = (0, 0);
     let duration = {
-        let server = Setup::default().with_fast_jobs().as_process().start();
+        let server = Setup::default().with_fast_jobs().in_own_process().start();
         let request = delete(&server, &person(&server));
         let started_at = Instant::now();
         request.send().expect(204);
         started_at.elapsed()
     };
-    let prepared = Setup::default().with_fast_jobs().as_process().start();
+    let prepared = Setup::default().with_fast_jobs().in_own_process().start();
     let user = person(&prepared);
     let prepared = prepared.kill();
     for round in 0..=LAST {
         let temp_dir = tempfile::tempdir().unwrap();
         let directory = temp_dir.path().join("data");
         copy_directory(&prepared, &directory);
-        let server = Setup::default().with_fast_jobs().on(&directory).as_process().start();
+        let server = Setup::default().with_fast_jobs().on(&directory).in_own_process().start();
         // The first request is killed immediately, and the last one completes.
         let blocker = (round == 0).then(|| server.database());
         if let Some(blocker) = &blocker {
@@ -349,7 +349,7 @@ fn kills_leave_the_account_whole_or_deleted() {
         });
         drop(blocker);
         drop(server);
-        let restarted = Setup::default().with_fast_jobs().on(&directory).as_process().start();
+        let restarted = Setup::default().with_fast_jobs().on(&directory).in_own_process().start();
         let is_gone = is_gone(&restarted, &user);
         assert!(is_gone || !was_answered, "an acknowledged deletion was undone");
         if is_gone {

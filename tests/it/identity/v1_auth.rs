@@ -298,7 +298,7 @@ fn a_hostile_mail_server_takes_neither_memory_nor_time() {
         for step in [Step::Greeting, Step::Hello, Step::Recipient] {
             let mail_server = FakeSmtpServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
             let server =
-                by_smtp(&mail_server).with("EMAIL_TLS", "none").with("EMAIL_TIMEOUT", "2 s").as_process().start();
+                by_smtp(&mail_server).with("EMAIL_TLS", "none").with("EMAIL_TIMEOUT", "2 s").in_own_process().start();
             let started_at = Instant::now();
             let taken = server.memory_taken(|server| {
                 ask(server, EMAIL).send().expect_problem(503, "provider_unavailable");

@@ -302,7 +302,7 @@ fn a_broadcast_reaches_each_app_once_across_kills() {
     const USERS: u32 = 1_300;
     let apns = FakeApns::start();
     let setup = || apns.configure(Setup::default());
-    let mut server = setup().as_process().start();
+    let mut server = setup().in_own_process().start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
     register(&server, &user, "apns", &token(0)).send().expect(200);
     // The other apps belong to the same sign-in, which is enough to be pushed to.

@@ -513,7 +513,7 @@ fn commands_send_list_and_withdraw() {
 #[test]
 fn read_state_survives_a_crash() {
     let mut fixture = Fixture::new();
-    fixture.server = fixture.server.restart(Setup::default().as_process());
+    fixture.server = fixture.server.restart(Setup::default().in_own_process());
     let ids: Vec<_> = (0..4).map(|number| fixture.broadcast(&number.to_string())).collect();
     let read = fixture.read(&fixture.user, &ids[1]).expect(200).json();
     fixture.server = fixture.server.crash_and_restart(Setup::default());

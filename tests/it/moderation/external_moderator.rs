@@ -167,7 +167,7 @@ fn status_shows_both_moderators_and_the_switches() {
 #[test]
 fn switches_are_audited_and_survive_a_restart() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
-    let server = with_vendor(&provider).as_process().start();
+    let server = with_vendor(&provider).in_own_process().start();
     let key = server.api_key("operator");
     switch(&server, &key, true).expect(200);
     fallback(&server, &key, false);

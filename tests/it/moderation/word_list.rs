@@ -452,7 +452,7 @@ fn concurrent_editors_lose_nothing() {
 
 #[test]
 fn a_removed_default_word_stays_removed() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     server.command(&["words", "remove", LISTED]).expect(0);
     let server = server.crash_and_restart(Setup::default());
     let user = server.sign_in(OWN);
@@ -532,7 +532,7 @@ fn a_word_applies_to_its_content_types_only() {
 
 #[test]
 fn a_word_of_low_severity_is_reviewed_unless_a_rule_says_otherwise() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("words"));
     for (word, severity) in [("蓬莱仙", "low"), ("瀛洲仙", "high")] {
         server.command(&["words", "add", word, "--severity", severity, "--tag", "spam"]).expect(0);

@@ -150,7 +150,7 @@ fn fifty_reports_at_once_credit_once() {
 #[test]
 fn a_kill_between_credit_and_consumption_loses_nothing() {
     let mut fixture = Fixture::new();
-    let setup = setup(&fixture.google.url()).as_process();
+    let setup = setup(&fixture.google.url()).in_own_process();
     fixture.server = fixture.server.restart(setup.clone());
     fixture.bought("token-1", "GPA.1", &[]);
     fixture.google.fail_consumption(true);

@@ -44,7 +44,7 @@ struct Round {
 impl Market {
     fn new() -> Self {
         let (apple, google) = (FakeAppStore::start_at(seconds), FakeGoogle::start_at(seconds));
-        let shop = Shop::start(|setup| with_stores(setup.as_process(), &apple, &google));
+        let shop = Shop::start(|setup| with_stores(setup.in_own_process(), &apple, &google));
         let terms = json!({ "asset": "coin", "count": COINS, "appleId": "com.example.yarrow.coins60",
             "googleId": PRODUCT, "reason": "test" });
         shop.server.put("/admin/products/gold60").token(&shop.key).json(&terms).send().expect(200);
@@ -64,7 +64,7 @@ impl Market {
             kill(process);
         });
         let setup = with_stores(self.shop.setup(), &self.apple, &self.google);
-        let setup = setup.with("PAYMENT_CHANNELS", "alipay, wechat, stripe").as_process();
+        let setup = setup.with("PAYMENT_CHANNELS", "alipay, wechat, stripe").in_own_process();
         Self { shop: self.shop.restarted(setup), ..self }
     }
 

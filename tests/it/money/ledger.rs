@@ -324,7 +324,7 @@ fn accepting_another_key_seals_the_ledger_again() {
 
 #[test]
 fn the_payment_report_is_made_daily() {
-    let mut server = Setup::default().with_fast_jobs().as_process().start();
+    let mut server = Setup::default().with_fast_jobs().in_own_process().start();
     let user = server.sign_in(PHONES[0]);
     server.edit(&forged(5, "topup", "'order:invented'").replace("user_id = 1", &format!("user_id = {}", user.user_id)));
     let made = || server.database().execute("delete from settings where name = 'payments.report'", ()).unwrap();

@@ -113,7 +113,7 @@ fn callbacks_go_to_the_public_url() {
 #[test]
 fn the_sandbox_is_off_with_a_real_gateway() {
     let listener = FakeProvider::with_handler(|_| Reply::status(200).body("fail"));
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(OWN);
     let [of_sandbox, unpaid] = [("6.00", 60), ("30.00", 330)]
         .map(|(amount, coins)| order(&server, &user, amount, coins)["orderNo"].as_str().unwrap().to_owned());
@@ -219,7 +219,7 @@ fn fifty_concurrent_copies_credit_once_and_are_all_acknowledged() {
 fn acknowledges_the_repetition_of_a_callback_interrupted_by_a_crash() {
     let form = callback_form("trade_finished");
     let setup = Setup::default().with_published_keys();
-    let server = setup.clone().as_process().start();
+    let server = setup.clone().in_own_process().start();
     let user = server.sign_in(OWN);
     server.insert_published_order(&user);
     let request = server.post("/payment/notify").bytes(Some("application/x-www-form-urlencoded"), form.clone().into());
@@ -227,7 +227,7 @@ fn acknowledges_the_repetition_of_a_callback_interrupted_by_a_crash() {
     eventually("the order is credited", || server.order_state(PUBLISHED_ORDER).0 == "credited");
     let directory = server.kill();
     sender.join().unwrap();
-    let server = setup.on(&directory).as_process().start();
+    let server = setup.on(&directory).in_own_process().start();
     assert_eq!(server.notify(&form), "success");
     assert_eq!(server.coins(&user), 60);
     drop(server);

@@ -13,7 +13,7 @@ use crate::support::{
 
 #[test]
 fn every_administrator_request_writes_an_audit_event() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in("13800138000");
     let admin = server.admin("root", "correct horse battery staple");
     let who = [("userId", user.user_id.as_str())];
@@ -84,7 +84,7 @@ fn audits_right_and_wrong_sign_ins_of_administrators() {
 
 #[test]
 fn audits_which_system_user_ran_a_command() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let key = server.api_key("tests");
     let rows = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     let user = rows["items"][0]["systemUser"].as_str().unwrap();

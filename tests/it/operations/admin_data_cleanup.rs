@@ -457,7 +457,7 @@ fn begin_purge(server: &Server, key: &str, what: &str) -> RawConnection {
 
 #[test]
 fn audits_a_purge_over_http_before_and_after() {
-    let server = Setup::default().with("BACKUP_EVERY", "0 s").as_process().start();
+    let server = Setup::default().with("BACKUP_EVERY", "0 s").in_own_process().start();
     let (started_at, done) =
         ("DELETE /admin/data-cleanup/verification-codes 202", "DELETE /admin/data-cleanup/verification-codes 200");
     let key = server.api_key("tests");

@@ -589,7 +589,7 @@ fn a_full_log_loses_its_oldest_entries() {
 fn a_lost_or_damaged_log_begins_anew() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let mut server = Setup::default().on(&directory).as_process().start();
+    let mut server = Setup::default().on(&directory).in_own_process().start();
     let is_logged = |server: &Server, id: &str| {
         // Read-only, because it would create a missing file.
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
@@ -614,7 +614,7 @@ fn a_lost_or_damaged_log_begins_anew() {
     assert_eq!(server.terminate(), Some(0));
     // Damaged while nothing runs.
     std::fs::write(directory.join("network-log.db"), vec![7; 20_000]).unwrap();
-    let mut server = Setup::default().on(&directory).as_process().start();
+    let mut server = Setup::default().on(&directory).in_own_process().start();
     server.wait_for_line("the network log is damaged");
     logged(&server, "fourth");
     assert_eq!(std::fs::read(directory.join("network-log.db.damaged")).unwrap(), vec![7; 20_000]);
@@ -625,14 +625,14 @@ fn a_lost_or_damaged_log_begins_anew() {
     assert_eq!(server.terminate(), Some(0));
     // Missing at a start.
     std::fs::remove_file(directory.join("network-log.db")).unwrap();
-    let mut server = Setup::default().on(&directory).as_process().start();
+    let mut server = Setup::default().on(&directory).in_own_process().start();
     server.wait_for_line("the network log is missing");
     logged(&server, "fifth");
 }
 
 #[test]
 fn a_deleted_user_is_erased_from_the_log() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in_by_email("ada@example.com");
     let other = server.sign_in("13800138000");
     for caller in [&user, &other] {

@@ -177,7 +177,7 @@ fn a_command_resets_a_lost_second_factor() {
 
 #[test]
 fn the_secret_is_encrypted_with_the_server_key() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     server.admin("root", PASSWORD);
     let created = server.command(&["admin", "totp", "enrol", "root"]).expect(0).json();
     let app = Authenticator::of(created["secret"].as_str().unwrap());
@@ -191,7 +191,7 @@ fn the_secret_is_encrypted_with_the_server_key() {
         }
     }
     let key = "another key, long enough to be one";
-    let other = Setup::default().with("AUTH_SECRET_KEY", key).on(&directory).as_process().start();
+    let other = Setup::default().with("AUTH_SECRET_KEY", key).on(&directory).in_own_process().start();
     login(&other, Some(&app.code(0))).expect_problem(500, "internal");
     other.command(&["admin", "totp", "remove", "root", "--yes"]).expect(0);
     login(&other, None).expect(200);

@@ -82,7 +82,7 @@ fn counts_concurrent_guesses_individually() {
 #[test]
 fn parallel_sign_ins_use_little_memory() {
     const MIB: u64 = 1 << 20;
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let before = server.memory();
     let attempt = |number: usize| {
         let body = json!({ "name": format!("nobody-{number}"), "password": "wrong password" }).to_string();

@@ -170,7 +170,7 @@ fn an_unreadable_condition_is_not_reported_as_damage() {
 #[test]
 fn resolves_a_rule_that_no_longer_exists() {
     let webhook = FakeProvider::with_handler(|_| Reply::status(200));
-    let server = with_webhook(&webhook).as_process().start();
+    let server = with_webhook(&webhook).in_own_process().start();
     let reported =
         r#"{"backup_upload_failed":{"since":1700000000000,"notified_at":1700000000000,"detail":"No bucket."}}"#;
     server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.active', '{reported}', 1)"));
@@ -186,7 +186,7 @@ fn a_failed_renewal_keeps_the_alert_of_the_active_certificate() {
     let (pair, other) = (PemPair::ending_in("yarrow.test", 10), PemPair::new("yarrow.test"));
     let setup = with_webhook(&webhook).with_metrics();
     let setup = setup.with("SERVER_TLS_CERTIFICATE", pair.certificate()).with("SERVER_TLS_KEY", pair.key());
-    let mut server = setup.as_process().start();
+    let mut server = setup.in_own_process().start();
     let metrics = server.metrics();
     let expiry = || {
         let page = Request::new("GET", &metrics).send().expect(200).text();

@@ -31,7 +31,7 @@ fn a_key_works_until_revoked() {
 
 #[test]
 fn stores_keys_as_hashes() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let key = server.api_key("billing");
     server.post("/coin/sync").token(&key).send().expect(200);
     let directory = server.kill();

@@ -151,7 +151,7 @@ fn restores_everything_and_keeps_the_previous_database() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let setup = || Setup::default().on(&directory).with("BACKUP_EVERY", "0 s");
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let user = server.sign_in(PHONE);
     save(&server, &user.token, "before");
     let code = server.sign_in_again(PHONE);
@@ -174,7 +174,7 @@ fn restores_everything_and_keeps_the_previous_database() {
     assert_eq!(std::fs::read(aside.join("secret.key")).unwrap(), [7; 32]);
     assert_eq!(records(&directory.join("yarrow.db")), 1);
 
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let listed = server.post("/divination-history/get").token(&user.token).send().expect(200).json();
     assert_eq!(listed["items"][0]["localRecordId"], "before", "{listed}");
     assert_eq!(listed["total"], 1);

@@ -64,7 +64,7 @@ const LONG_AGO: &str = "insert into settings (name, value, updated_at) \
 fn a_clock_days_ahead_prunes_no_backup() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").as_process().start();
+    let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").in_own_process().start();
     for _ in 0..4 {
         CommandOutput::run(&directory, &["backup", "create"], "").expect(0);
     }
@@ -75,7 +75,7 @@ fn a_clock_days_ahead_prunes_no_backup() {
         listed["total"].as_i64().unwrap()
     };
     let setup = Setup::default().with_fast_jobs().on(&directory).with("BACKUP_EVERY", "1 s");
-    let mut server = setup.with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).as_process().start();
+    let mut server = setup.with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).in_own_process().start();
     server.wait_for_line("the clock jumped ahead by days");
     eventually("another backup", || count() > 4);
     server.edit("update settings set value = unixepoch() * 1000 where name = 'clock.trusted_until'");

@@ -256,7 +256,7 @@ fn an_export_takes_constant_memory() {
 
 /// Returns the bytes by which the export of so many orders raises the server's peak memory.
 fn memory_of_export(orders: u32) -> u64 {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let user = server.sign_in(PHONE);
     insert_orders(&server, &user, orders);
     let owner = Browser::new(&server, "olga", "owner");

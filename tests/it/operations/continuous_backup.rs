@@ -578,7 +578,7 @@ fn wait_until_shipped(metrics: &str) {
 #[test]
 fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     let machines = Machines::new();
-    let mut first = machines.setup("first").with_metrics().as_process().start();
+    let mut first = machines.setup("first").with_metrics().in_own_process().start();
     let metrics = first.metrics();
     eventually("the first changes", || !changes(&machines.bucket).is_empty());
     first.sign_in("13800138000");
@@ -595,7 +595,7 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
     );
     let restored = machines.run("second", &["restore", "--latest", "--yes"]).expect(0).json();
     assert!(restored["changes"].as_u64().unwrap() >= 1, "{restored}");
-    let mut second = machines.setup("second").as_process().start();
+    let mut second = machines.setup("second").in_own_process().start();
     let user = second.sign_in_again("13800138000");
     assert_eq!(second.value::<i64>("select count(*) from users"), 1);
 
@@ -604,7 +604,7 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
         .setup("first")
         .with("ALERTS_WEBHOOK_URL", webhook.url())
         .with("ALERTS_WEBHOOK_SECRET", "secret")
-        .as_process()
+        .in_own_process()
         .start();
     returned.wait_for_line("another machine has taken over");
     let write = || returned.post("/auth/send-code").json(&serde_json::json!({ "phoneNumber": "13800138001" })).send();
@@ -656,7 +656,7 @@ fn a_stop_ships_the_last_writes() {
 #[test]
 fn commands_report_a_gap_with_exit_code_five() {
     let machines = Machines::new();
-    let server = machines.setup("first").as_process().start();
+    let server = machines.setup("first").in_own_process().start();
     eventually("changes", || !changes(&machines.bucket).is_empty());
     server.sign_in("13800138000");
     eventually("more changes", || changes(&machines.bucket).len() >= 2);
@@ -718,7 +718,7 @@ fn machines_killed_while_they_ship_or_rebase_lose_nothing_older_than_the_newest_
     let mut acknowledged: Vec<(Timestamp, String)> = Vec::new();
     let mut random = Random(11);
     for round in 0..ROUNDS {
-        let server = machines.setup("first").with("LIMITS_HISTORY_RECORDS", 1_000_000).as_process().start();
+        let server = machines.setup("first").with("LIMITS_HISTORY_RECORDS", 1_000_000).in_own_process().start();
         let user = if round == 0 { server.sign_in("13800138000") } else { server.sign_in_again("13800138000") };
         let terms = format!("changes/{:08}/", round + 1);
         eventually("changes of this term", || changes(&machines.bucket).iter().any(|key| key.contains(&terms)));

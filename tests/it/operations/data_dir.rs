@@ -95,7 +95,7 @@ fn some_commands_need_no_data_directory() {
 fn a_lost_server_key_is_not_regenerated() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").as_process().start();
+    let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").in_own_process().start();
     server.sign_in(PHONE);
     let created = server.command(&["backup", "create"]).expect(0).json();
     assert_eq!(server.terminate(), Some(0));
@@ -112,13 +112,13 @@ fn a_lost_server_key_is_not_regenerated() {
     assert!(!path.exists(), "another key was created");
 
     // A configured key needs no file, and the backup contains the lost one.
-    drop(Setup::default().on(&directory).with("AUTH_SECRET_KEY", "k".repeat(32)).as_process().start());
+    drop(Setup::default().on(&directory).with("AUTH_SECRET_KEY", "k".repeat(32)).in_own_process().start());
     assert!(!path.exists());
     let name = created["name"].as_str().unwrap();
     let restored = CommandOutput::run(&directory, &["restore", name, "--keys"], "").expect(0).json();
     assert_eq!(restored["keys"][0], "secret.key", "{restored}");
     assert_eq!(std::fs::read(&path).unwrap(), key);
-    let server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").as_process().start();
+    let server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").in_own_process().start();
     let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     assert_eq!(audit["items"][0]["action"], "yarrow restore --keys", "{audit}");
     drop(server);
@@ -233,7 +233,7 @@ fn reports_a_changed_server_key_until_accepted() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let start =
-        |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).as_process().start();
+        |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).in_own_process().start();
     let warning = "the server key is not the one of this database";
     let is_reported = |server: &crate::support::Server| server.lines().iter().any(|line| line.contains(warning));
     assert!(!is_reported(&start("a")));

@@ -171,7 +171,7 @@ fn finds_a_damaged_database_and_a_clock_that_went_back() {
 fn knows_the_backups_beside_a_restored_database() {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
-    let server = Setup::default().on(&directory).as_process().start();
+    let server = Setup::default().on(&directory).in_own_process().start();
     server.sign_in(PHONE);
     let create = || server.command(&["backup", "create"]).expect(0).json();
     let (first, second) = (create(), create());
@@ -233,7 +233,7 @@ fn warns_about_an_expiring_certificate_and_fails_for_an_expired_one() {
 
 #[test]
 fn finds_an_unusable_listen_address() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let free = free_address().to_string();
     let twice = [("SERVER_LISTEN", free.as_str()), ("SERVER_ADMIN_LISTEN", &free), ("METRICS_LISTEN", &free)];
     let found = examined_with(&server, &twice, 5);
@@ -249,7 +249,7 @@ fn finds_an_unusable_listen_address() {
 
 #[test]
 fn accepts_addresses_in_use_by_the_running_server_only() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let (own, taken) = (server.address().to_string(), other.local_addr().unwrap().to_string());
     let found = server.command(&["doctor", "--listen", &own]).expect_sound().json();
@@ -355,7 +355,7 @@ fn forwarding(server: &Server, trusted: &str) -> String {
 
 #[test]
 fn fails_for_a_proxy_that_is_not_trusted() {
-    let mut server = Setup::default().with("SERVER_TRUSTED_PROXIES", "172.17.0.1").as_process().start();
+    let mut server = Setup::default().with("SERVER_TRUSTED_PROXIES", "172.17.0.1").in_own_process().start();
     assert_eq!(forwarding(&server, "172.17.0.1"), "pass");
     for _ in 0..3 {
         server.get("/healthz").header("x-forwarded-for", "198.51.100.7").send().expect(200);

@@ -53,7 +53,7 @@ fn insert_entries(server: &Server, first: u32, count: u32) {
 
 #[test]
 fn sums_equal_a_scan_after_kills_at_any_moment() {
-    let mut server = Setup::default().with_fast_jobs().as_process().start();
+    let mut server = Setup::default().with_fast_jobs().in_own_process().start();
     insert_entries(&server, 1, ENTRIES);
     let through = |server: &Server| -> i64 {
         server.value("select coalesce(max(through), 0) from figure_marks where source = 'ledger'")
@@ -118,7 +118,7 @@ fn expect_sum(server: &Server, query: &str, expected: i64) {
 
 #[test]
 fn active_users_are_counted_once_a_period_and_cleared_with_the_account() {
-    let mut server = Setup::default().with_fast_jobs().as_process().start();
+    let mut server = Setup::default().with_fast_jobs().in_own_process().start();
     let users: Vec<_> = (0..5).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
     for user in &users {
         for _ in 0..3 {

@@ -20,7 +20,7 @@ fn job(health: &Value, name: &str) -> Value {
 #[test]
 fn work_on_demand_runs_in_the_background_and_is_remembered() {
     let setup = || Setup::default().with("BACKUP_EVERY", "0 s");
-    let server = setup().as_process().start();
+    let server = setup().in_own_process().start();
     let key = server.api_key("ops");
     let before = health(&server, &key);
     assert_eq!((&before["doctor"], &before["backups"]["items"]), (&Value::Null, &serde_json::json!([])));

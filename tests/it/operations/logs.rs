@@ -133,7 +133,7 @@ fn a_response_and_its_log_line_share_an_id() {
 #[test]
 fn names_slow_operations() {
     let mut server =
-        Setup::default().with("LIMITS_SLOW_QUERY", "0 s").with("LIMITS_SLOW_REQUEST", "0 s").as_process().start();
+        Setup::default().with("LIMITS_SLOW_QUERY", "0 s").with("LIMITS_SLOW_REQUEST", "0 s").in_own_process().start();
     let user = server.sign_in(PHONE);
     server.get("/user/profile").by(&user).send().expect(200);
     let request = server.wait_for_line("slow request");
@@ -153,7 +153,7 @@ fn names_slow_operations() {
 #[test]
 fn finds_a_failed_model_call_by_its_trace_id() {
     let model = FakeModel::start(ModelBehaviour::Status(400));
-    let mut server = model.setup().as_process().start();
+    let mut server = model.setup().in_own_process().start();
     let user = server.sign_in(PHONE);
     let failed = ask(&server, &user).header("x-request-id", "asked-once").send().json();
     let trace = failed["traceId"].as_str().unwrap();

@@ -137,7 +137,7 @@ fn an_entry_in_the_future_keeps_no_older_one_in_the_network_log() {
 #[test]
 fn a_shutdown_does_not_wait_for_a_sweep() {
     // Filled before jobs run at short intervals, which would wait for the write lock meanwhile.
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     server.edit(
         "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
          insert into code_sends (address, client_network, sent_at) select '', '', n from numbers",

@@ -58,7 +58,7 @@ fn events_are_found_by_level_module_text_and_request() {
 
 #[test]
 fn events_survive_a_restart_and_a_purge_deletes_them() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let key = server.api_key("ops");
     let refused = server.post("/admin/login").form(&[("name", "nobody"), ("password", "wrong password")]).send();
     let request_id = refused.expect(401).header("x-request-id").unwrap().to_owned();

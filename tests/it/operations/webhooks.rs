@@ -329,7 +329,7 @@ fn nothing_is_stored_without_a_receiver() {
 fn fifty_kills_lose_no_event_and_give_none_a_second_id() {
     const KILLS: u32 = 50;
     let receiver = Receiver::start();
-    let mut server = receiver.setup().as_process().start();
+    let mut server = receiver.setup().in_own_process().start();
     let mut promised = BTreeSet::new();
     for kill in 0..KILLS {
         let (stop, address) = (AtomicBool::new(false), server.address());

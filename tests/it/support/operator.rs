@@ -81,7 +81,7 @@ impl CommandOutput {
 
 /// Initializes a data directory as a first start does.
 pub fn install(directory: &Path) {
-    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").as_process().start();
+    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").in_own_process().start();
     assert_eq!(server.terminate(), Some(0));
 }
 

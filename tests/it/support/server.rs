@@ -75,7 +75,7 @@ impl Setup {
 
     /// Serves in a process of its own, for tests of its log, its memory, signals, kills or the environment. Others are
     /// faster in the process of the tests.
-    pub fn as_process(mut self) -> Self {
+    pub fn in_own_process(mut self) -> Self {
         self.is_process = true;
         self
     }
@@ -132,9 +132,7 @@ impl Setup {
         let thread = std::thread::spawn(move || serve::run(&served, schedule, Stop::Handle(stopped), &announce));
         let mut here = HereServer { app: Some(app), stop, thread: Some(thread) };
         let ready = eventually_some("the server listens", || {
-            if here.thread.as_ref().unwrap().is_finished() {
-                panic!("the server ended: {:?}", here.end());
-            }
+            assert!(!here.thread.as_ref().unwrap().is_finished(), "the server ended: {:?}", here.end());
             lines.lock().unwrap().iter().find(|line| line.contains(READY)).cloned()
         });
         Ok((here, ready.rsplit("://").next().unwrap().trim().parse().unwrap()))
@@ -247,7 +245,7 @@ impl Running {
     fn process(&mut self) -> &mut Child {
         match self {
             Self::Process(process) => process,
-            Self::Here(_) => panic!("this test needs a server `as_process`"),
+            Self::Here(_) => panic!("this test needs a server `in_own_process`"),
         }
     }
 }
@@ -322,7 +320,7 @@ impl Server {
     pub fn process_id(&self) -> u32 {
         match &self.running {
             Running::Process(process) => process.id(),
-            Running::Here(_) => panic!("this test needs a server `as_process`"),
+            Running::Here(_) => panic!("this test needs a server `in_own_process`"),
         }
     }
 
@@ -637,7 +635,7 @@ impl Server {
     pub fn crash_and_restart(mut self, setup: Setup) -> Self {
         self.kill_all();
         let temp_dir = self.temp_dir.take();
-        let mut restarted = setup.as_process().on(&self.directory).start();
+        let mut restarted = setup.in_own_process().on(&self.directory).start();
         restarted.temp_dir = temp_dir;
         restarted
     }

@@ -29,7 +29,7 @@ fn setup(authority: &AcmeServer) -> Setup {
 
 /// Starts a server and tells the ACME server its address.
 fn start(authority: &AcmeServer, setup: Setup) -> Server {
-    let mut server = setup.as_process().start();
+    let mut server = setup.in_own_process().start();
     authority.set_address(redirects_at(&mut server));
     server
 }

@@ -105,7 +105,7 @@ fn a_damaged_key_is_printed_nowhere() {
 fn a_running_server_does_not_log_a_damaged_key() {
     let pair = PemPair::new(NAME);
     let key = std::fs::read_to_string(pair.key()).unwrap();
-    let mut server: Server = with(&pair).as_process().start();
+    let mut server: Server = with(&pair).in_own_process().start();
     std::fs::write(pair.key(), &damaged(&key)[0]).unwrap();
     server.wait_for_line("could not reload the certificate");
     assert_hides(&server.lines().join("\n"), &key);

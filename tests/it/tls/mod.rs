@@ -162,7 +162,7 @@ fn an_idle_connection_does_not_delay_shutdown() {
 #[test]
 fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
     let pair = PemPair::new(NAME);
-    let mut server = with(&pair).as_process().start();
+    let mut server = with(&pair).in_own_process().start();
     let healthy = |root: &str| tls::get(server.address(), NAME, root, "/healthz").is_ok();
     let first = pair.root();
     let hang_up = || {
@@ -195,7 +195,7 @@ fn serves_a_renewed_certificate_and_ignores_a_broken_one() {
 #[test]
 fn an_expired_certificate_does_not_replace_a_valid_one() {
     let (pair, expired) = (PemPair::new(NAME), PemPair::ending_in(NAME, -1));
-    let mut server = with(&pair).as_process().start();
+    let mut server = with(&pair).in_own_process().start();
     let root = pair.root();
     std::fs::copy(expired.key(), pair.key()).unwrap();
     std::fs::copy(expired.certificate(), pair.certificate()).unwrap();
@@ -207,7 +207,7 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
 
 #[test]
 fn a_hangup_without_certificates_is_ignored() {
-    let server = Setup::default().as_process().start();
+    let server = Setup::default().in_own_process().start();
     let reported = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
     assert!(reported.unwrap().success());
     std::thread::sleep(Duration::from_millis(200));
