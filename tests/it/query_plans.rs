@@ -52,11 +52,9 @@ const BOUNDED: &[&str] = &[
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where user_id = ?1 and id < ?2 order by id desc limit ?3",
     "ledger_entries where user_id = ?1 and kind = 'topup' limit 1",
-    // Uses since a credit: their sum, and the newest.
-    "ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 and created_at >= ?4 and delta < 0 \
-     and kind not in ('refund', 'purchase_bonus_refund')",
-    "ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 and created_at >= ?4 and delta < 0 \
-     and kind not in ('refund', 'purchase_bonus_refund') order by sequence desc limit ?5",
+    // Uses since a credit.
+    "ledger_entries where user_id = ?1 and asset = ?2 and sequence > ?3 and delta < 0 \
+     and kind not in ('refund', 'purchase_bonus_refund', 'adjust', 'reset') order by sequence desc limit ?4",
     "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
     "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
