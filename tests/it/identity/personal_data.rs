@@ -165,12 +165,13 @@ fn whole_person(server: &Server) -> Caller {
     ));
     server.edit(&format!(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
-         masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",
+         masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', unixepoch() * 1000, {})",
         MORE_TEXTS[7], user.user_id
     ));
     server.edit(&format!(
         "insert into reviews (user_id, content_type, violation_type, words, ways, excerpt, masked_text, provider, \
-         created_at, state) values ({}, 'question', 'ads', '[]', '[]', '{}', '', 'local', 1, 'waiting')",
+         created_at, state) values ({}, 'question', 'ads', '[]', '[]', '{}', '', 'local', \
+         unixepoch() * 1000, 'waiting')",
         user.user_id, MORE_TEXTS[11]
     ));
     user
