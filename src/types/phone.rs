@@ -60,7 +60,7 @@ impl PhoneNumber {
         }
         let text: String = text.chars().filter(|character| !is_invisible(*character)).collect();
         let default = rules.default_region;
-        let number = Number::parse(&text, default.0).and_then(mobile_form).filter(is_assigned);
+        let number = read(&text, default.0).filter(is_assigned);
         let number = number.or_else(|| parse_after_zero(&text, default)).ok_or_else(invalid)?;
         let (region, kind) = number.assigned.ok_or_else(invalid)?;
         if !rules.allowed_regions.contains(&Region(region)) {
@@ -94,14 +94,14 @@ impl PhoneNumber {
 
     /// Returns the region of the number; none if several regions share its range.
     pub fn region(&self, rules: &PhoneRules) -> Option<Region> {
-        let (region, _) = Number::parse(&self.0, rules.default_region.0)?.assigned?;
+        let (region, _) = read(&self.0, rules.default_region.0)?.assigned?;
         Some(Region(region))
     }
 
     /// The country code, and the number as it is inside of the country.
     pub fn code_and_national(&self, rules: &PhoneRules) -> (u16, String) {
         let region = rules.default_region.0;
-        match Number::parse(&self.0, region) {
+        match read(&self.0, region) {
             Some(number) => (number.calling_code, number.national),
             None => (region.calling_code(), self.0.to_string()),
         }
@@ -118,25 +118,26 @@ fn parse_after_zero(text: &str, region: Region) -> Option<Number> {
     if before.contains(|character: char| character.is_numeric() || "+＋".contains(character)) {
         return None;
     }
-    let number = Number::parse(&format!("+{after}"), region.0).and_then(mobile_form).filter(is_assigned)?;
+    let number = read(&format!("+{after}"), region.0).filter(is_assigned)?;
     (number.calling_code == region.0.calling_code()).then_some(number)
 }
 
-/// Gives the spellings of one mobile number one form.
+/// Reads a number and gives the spellings of one mobile number one form.
 ///
 /// Numbers of Argentina are called with a 9 before the area from abroad, and written without it. Address books hold
 /// numbers of Mexico with a 1 that was given up. The metadata lacks numbers of China Telecom that begin with 149.
-fn mobile_form(number: Number) -> Option<Number> {
+fn read(text: &str, default: phone_numbers::Region) -> Option<Number> {
+    let number = Number::parse(text, default)?;
     let kind = number.assigned.map(|(_, kind)| kind);
     let national = match (number.calling_code, kind) {
         (ARGENTINA, Some(Kind::FixedLine)) => format!("9{}", number.national),
-        (MEXICO, None) => number.national.strip_prefix('1').unwrap_or(&number.national).to_owned(),
+        (MEXICO, None) => number.national.strip_prefix('1').unwrap_or_default().to_owned(),
         (CHINA, None) if number.national.starts_with("149") && number.national.len() == 11 => {
             return Some(Number { assigned: Some(("CN".parse().ok()?, Kind::Mobile)), ..number });
         }
         _ => return Some(number),
     };
-    let other = Number::parse(&format!("+{}{national}", number.calling_code), "CN".parse().ok()?);
+    let other = Number::parse(&format!("+{}{national}", number.calling_code), default);
     other.filter(is_assigned).or(Some(number))
 }
 
@@ -191,7 +192,8 @@ mod tests {
     #[test]
     fn all_chinese_data_card_ranges_are_mobile() {
         for number in ["14501234567", "14701234567", "14901234567"] {
-            assert_eq!(PhoneNumber::parse(number, &rules()).unwrap().as_str(), number);
+            let parsed = PhoneNumber::parse(number, &rules()).unwrap();
+            assert_eq!((parsed.as_str(), parsed.region(&rules())), (number, Some(rules().default_region)));
         }
         assert_eq!(PhoneNumber::parse("1490123456", &rules()).unwrap_err().code, FieldCode::InvalidFormat);
     }
