@@ -6,7 +6,7 @@ use regex_lite::Regex;
 
 use crate::Kind;
 
-/// How a count of digits fits the numbers of a region.
+/// The fit of a count of digits with the numbers of a region.
 pub enum Lengths {
     Possible,
     /// Possible inside of an area only.

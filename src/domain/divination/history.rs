@@ -32,7 +32,7 @@ use crate::{
 
 pub use orphans::{delete_orphans_in, next_owner_in};
 
-/// How often a user may hide records in an hour.
+/// The number of times that a user may hide records in an hour.
 const HIDINGS: RateLimit = RateLimit { name: "history-hidings", quota: 10, window: HOUR };
 
 /// The most records of a list without paging.

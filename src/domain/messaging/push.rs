@@ -58,7 +58,7 @@ pub struct Push {
 struct PushRoute {
     sender: Box<dyn PushSender>,
     breaker: Arc<CircuitBreaker>,
-    /// When the service last accepted a push, in milliseconds since 1970; 0 if it has not since the start.
+    /// The last time that the service accepted a push, in milliseconds since 1970; 0 if it has not since the start.
     accepted_at: AtomicI64,
 }
 
