@@ -366,9 +366,11 @@ fn shadow_mode_asks_the_other_moderator_and_stores_masked_disagreements() {
     let provider = FakeProvider::with_handler(|request| judged(request, "微信"));
     let server = with_vendor(&provider).with("MODERATION_SHADOW_SAMPLE_RATE", 1).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
-    // Agreement, rejected only by the local list, rejected only by the external moderator.
-    for question in ["今年好吗", "一起赌博吧", "问问你的微信"] {
+    // Agreement, rejected only by the local list, rejected only by the external moderator. Each is
+    // stored after its answer, so the order is certain only when one is waited for before the next.
+    for (question, disagreements) in [("今年好吗", 0), ("一起赌博吧", 1), ("问问你的微信", 2)] {
         check(&server, &user, question).expect(200);
+        wait_for_disagreements(&server, &key, disagreements);
     }
     let found = wait_for_disagreements(&server, &key, 2);
     assert_eq!(found["total"], 2);
