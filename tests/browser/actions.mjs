@@ -46,6 +46,19 @@ async function tabTo(page, selector) {
   throw new Error(`Tab does not reach ${selector}`);
 }
 
+/** Signs in a user of the app. Returns a function that calls the service for them. */
+async function signInUser(demo, phoneNumber) {
+  let token;
+  const send = (method, path, form) => fetch(demo.url + path, {
+    method, body: new URLSearchParams(form), headers: token ? { authorization: `Bearer ${token}` } : {},
+  });
+  await send("POST", "/auth/send-code", { phoneNumber });
+  const signedIn = await (await send("POST", "/auth/login", { phoneNumber, code: "246810" })).json();
+  token = signedIn.token ?? signedIn.data?.token;
+  assert.ok(token, JSON.stringify(signedIn));
+  return { send };
+}
+
 const announced = page => page.waitForFunction(() => document.querySelector("#announce")?.textContent).then(handle => handle.jsonValue());
 const isFocused = (page, selector) => page.evaluate(selector => !!document.activeElement?.matches(selector), selector);
 
@@ -269,28 +282,59 @@ check("picked rows stay with their list, and acts of a row and of several rows r
   await context.close();
 });
 
+check("lists of callbacks are filtered, charts name their periods, points and last requests are shown", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  await page.goto(`${CONSOLE}orders/callbacks`);
+  const states = () => page.$$eval("#all-callbacks tbody tr", rows => rows.map(row => row.querySelectorAll("th, td")[2].textContent.trim()));
+  const all = await states();
+  assert.ok(all.some(state => !/Rejected|review/i.test(state)), "the demonstration has callbacks of all kinds");
+  for (const name of ["Rejected", "In review"]) {
+    await page.getByRole("link", { name, exact: true }).click();
+    await page.waitForURL(/verdict=/);
+    assert.ok((await states()).every(state => state.toLowerCase().startsWith(name.toLowerCase())), `${name}: ${await states()}`);
+  }
+  for (const [days, period] of [[30, "by day"], [365, "by week"]]) {
+    await page.goto(`${CONSOLE}revenue?days=${days}`);
+    for (const title of await page.$$eval("figure h2", titles => titles.map(title => title.textContent))) assert.ok(title.endsWith(period), title);
+  }
+  await page.goto(`${CONSOLE}administrators`);
+  await page.fill("input[name=network]:not([type=hidden])", "203.0.113.0/24");
+  await page.click("form[action$='/administrators/networks'] button[type=submit]");
+  assert.match(await text(page, ".error"), /shut you out/, "a network that locks its author out is refused");
+  const user = await signInUser(demo, PHONE);
+  const ordered = await user.send("POST", "/api/v1/orders", { productId: "points_600" });
+  assert.ok(ordered.ok, await ordered.clone().text());
+  const { orderNo } = await ordered.json();
+  await page.goto(`${CONSOLE}orders/${orderNo}`);
+  assert.match(await text(page, "#order"), /600 Points/);
+  await page.goto(`${CONSOLE}orders`);
+  assert.match(await text(page, "#orders tbody tr"), /600 Points/);
+  await page.locator("#orders tbody tr a[href*='/users/']").first().click();
+  await page.waitForURL(/users\/\d+$/);
+  await user.send("POST", "/auth/logout", {});
+  await page.reload();
+  const seen = await page.getAttribute("dt:text-is('Last seen') + dd time", "datetime");
+  assert.ok(Date.now() - Date.parse(seen) < 600_000, `last seen ${seen}`);
+  await context.close();
+});
+
 const HOSTILE = [
   `<img src=x onerror=alert(1)>`, `"><script>alert(2)</script>`, `' autofocus onfocus=alert(3) '`, `\${alert(4)}{{5*5}}`,
   `\u202Egnp.exe\u202C`, `ḩ̷̛̺̈́ḝ̶̟͝l̴̩̔l̷̰̈́o̶͖͝`, `W`.repeat(40), `👩‍👩‍👧‍👦`.repeat(6),
 ];
 
 check("hostile nicknames, signatures and feedback stay inert", async ({ browser, demo, session, pages }) => {
-  const send = (method, path, form, token) => fetch(demo.url + path, {
-    method, body: new URLSearchParams(form), headers: token ? { authorization: `Bearer ${token}` } : {},
-  });
-  await send("POST", "/auth/send-code", { phoneNumber: PHONE });
-  const signedIn = await (await send("POST", "/auth/login", { phoneNumber: PHONE, code: "246810" })).json();
-  const token = signedIn.token ?? signedIn.data?.token;
-  assert.ok(token, JSON.stringify(signedIn));
+  const { send } = await signInUser(demo, PHONE);
   const context = await openContext(browser, demo, { session, width: 360 });
   const page = await context.newPage();
   const faults = watch(page, demo);
   const found = [];
   let stored = 0;
   for (const text of HOSTILE) {
-    const names = [await send("PUT", "/user/nickname", { nickname: text }, token), await send("PUT", "/user/signature", { signature: text }, token)];
+    const names = [await send("PUT", "/user/nickname", { nickname: text }), await send("PUT", "/user/signature", { signature: text })];
     stored += names.filter(response => response.ok).length;
-    await send("POST", "/feedback", { content: text }, token);
+    await send("POST", "/feedback", { content: text });
     for (const path of [`${CONSOLE}users/1`, `${CONSOLE}search?q=${encodeURIComponent(text)}`, ...pages.filter(one => ["feedback", "users", "moderation"].includes(one.name)).map(one => one.path)]) {
       await page.goto(path);
       const state = await page.evaluate(() => ({
@@ -301,8 +345,8 @@ check("hostile nicknames, signatures and feedback stay inert", async ({ browser,
       if (state.width > 361) found.push(`${path}: ${text} makes the page ${state.width} px wide`);
     }
   }
-  await send("PUT", "/user/nickname", { nickname: "青山" }, token);
-  await send("PUT", "/user/signature", { signature: "心静则明" }, token);
+  await send("PUT", "/user/nickname", { nickname: "青山" });
+  await send("PUT", "/user/signature", { signature: "心静则明" });
   await context.close();
   assertNone([...found, ...faults], "faults");
   assert.ok(stored >= 4, `the service stored only ${stored} of the texts`);

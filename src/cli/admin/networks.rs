@@ -45,7 +45,7 @@ enum Action {
 pub fn run(common: &Common, app: &App, args: &NetworksArgs) -> Result<()> {
     let (command, subject, list) = match &args.action {
         Action::List => return show(common, &networks::list(&app.core)?),
-        Action::Allow { network } => ("allow", network.to_string(), networks::allow(&app.core, *network).wait()?),
+        Action::Allow { network } => ("allow", network.to_string(), networks::allow(&app.core, *network, None).wait()?),
         Action::Disallow { network } => ("disallow", network.to_string(), disallow(app, *network)?),
         Action::Clear => ("clear", String::new(), clear(app)?),
     };
@@ -60,7 +60,7 @@ fn clear(app: &App) -> Result<Vec<IpNet>> {
 
 fn disallow(app: &App, network: IpNet) -> Result<Vec<IpNet>> {
     let not_listed = with_detail(Code::NotFound, format!("{network} is not on the list."));
-    networks::disallow(&app.core, network).wait().map_err(not_listed)
+    networks::disallow(&app.core, network, None).wait().map_err(not_listed)
 }
 
 fn show(common: &Common, list: &[IpNet]) -> Result<()> {

@@ -490,8 +490,32 @@ fn callbacks_link_only_orders_that_exist() {
     let browser = Browser::new(&server, "alice", "owner");
     let shown = || browser.get("orders/callbacks").send().expect(200).text();
     assert!(shown().contains(&format!("href=\"/admin/console/orders/{order}\"")), "{}", shown());
+    for (verdict, has_row) in [("credited", true), ("review", false), ("rejected", false)] {
+        let found = browser.get(&format!("orders/callbacks?verdict={verdict}")).send().expect(200).text();
+        assert_eq!(found.contains(&order), has_row, "{verdict}: {found}");
+        let export = format!("orders/callbacks/export?verdict={verdict}");
+        let exported = browser.post("orders/callbacks", &export, &[("reason", "check")]).expect(200).text();
+        assert_eq!(exported.contains(&order), has_row, "{verdict}: {exported}");
+    }
+    let unknown = browser.get("orders/callbacks").query(&[("verdict", "nothing")]).send().expect(200).text();
+    assert!(unknown.contains("role=\"alert\"") && !unknown.contains(&order), "{unknown}");
     server.edit("update payment_callbacks set order_no = 'Y0'");
     assert!(shown().contains("<code>Y0</code>") && !shown().contains("orders/Y0"), "{}", shown());
+}
+
+#[test]
+fn a_network_that_shuts_out_its_author_is_refused() {
+    let server = Setup::default().start();
+    let browser = Browser::new(&server, "alice", "owner");
+    let change = |path: &str, network: &str| browser.post("administrators", path, &[("network", network)]);
+    let refused = change("administrators/networks", "203.0.113.0/24").expect(422).text();
+    assert!(refused.contains("value=\"203.0.113.0/24\""), "{refused}");
+    change("administrators/networks", "127.0.0.0/8").expect(303);
+    change("administrators/networks", "203.0.113.0/24").expect(303);
+    change("administrators/networks/remove", "127.0.0.0/8").expect(422);
+    browser.get("administrators").send().expect(200);
+    change("administrators/networks/remove", "203.0.113.0/24").expect(303);
+    change("administrators/networks/remove", "127.0.0.0/8").expect(303);
 }
 
 #[test]

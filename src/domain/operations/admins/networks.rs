@@ -28,8 +28,11 @@ pub fn parse(text: &str) -> Option<IpNet> {
 }
 
 /// Adds a network if it is not on the list.
-pub fn allow(core: &Core, network: IpNet) -> Pending<Vec<IpNet>> {
-    change(core, move |networks| {
+///
+/// # Errors
+/// `address_not_allowed` if the list would shut out `client`.
+pub fn allow(core: &Core, network: IpNet, client: Option<IpAddr>) -> Pending<Vec<IpNet>> {
+    change(core, client, move |networks| {
         if !networks.contains(&network) {
             networks.push(network);
         }
@@ -40,9 +43,9 @@ pub fn allow(core: &Core, network: IpNet) -> Pending<Vec<IpNet>> {
 /// Removes a network. Removing the last one allows every network.
 ///
 /// # Errors
-/// `not_found` when it is not on the list.
-pub fn disallow(core: &Core, network: IpNet) -> Pending<Vec<IpNet>> {
-    change(core, move |networks| match networks.iter().position(|listed| *listed == network) {
+/// `not_found` when it is not on the list, `address_not_allowed` if the list would shut out `client`.
+pub fn disallow(core: &Core, network: IpNet, client: Option<IpAddr>) -> Pending<Vec<IpNet>> {
+    change(core, client, move |networks| match networks.iter().position(|listed| *listed == network) {
         Some(index) => {
             networks.remove(index);
             Ok(())
@@ -61,17 +64,26 @@ pub fn allow_all(core: &Core) -> Pending<()> {
 /// # Errors
 /// `address_not_allowed`.
 pub fn admit_in(tx: &Read<'_>, client: IpAddr) -> Result<()> {
-    let networks = list_in(tx)?;
+    require(&list_in(tx)?, client)
+}
+
+fn require(networks: &[IpNet], client: IpAddr) -> Result<()> {
     if networks.is_empty() || networks.iter().any(|network| network.contains(&client)) {
         return Ok(());
     }
     Err(Code::AddressNotAllowed.into())
 }
 
-fn change(core: &Core, edit: impl FnOnce(&mut Vec<IpNet>) -> Result<()> + Send + 'static) -> Pending<Vec<IpNet>> {
+/// Changes the list, but not so that it shuts out `client`, the address of the administrator who changes it.
+fn change(
+    core: &Core,
+    client: Option<IpAddr>,
+    edit: impl FnOnce(&mut Vec<IpNet>) -> Result<()> + Send + 'static,
+) -> Pending<Vec<IpNet>> {
     core.store.write(move |tx| {
         let mut networks = list_in(tx)?;
         edit(&mut networks)?;
+        client.map_or(Ok(()), |client| require(&networks, client))?;
         let text: Vec<_> = networks.iter().map(ToString::to_string).collect();
         settings::put_in(tx, SETTING, &text.join(","))?;
         Ok(networks)

@@ -7,6 +7,8 @@ use axum::{
     http::{Response, StatusCode},
 };
 
+use ipnet::IpNet;
+
 use crate::{
     domain::operations::admins::{self, AdminChange, networks, roles::Role, second_factor, sessions},
     error::{Code, Error, Fault, FieldCode, Result},
@@ -20,6 +22,7 @@ use crate::{
         },
         reply,
     },
+    store::Pending,
 };
 
 const PAGE: &str = "administrators";
@@ -147,25 +150,39 @@ pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 }
 
 pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let typed = console.form.get("network").to_owned();
-    let Some(network) = networks::parse(&typed) else {
-        let mut shown = collect(&console)?;
-        shown.typed_network = typed;
-        shown.network_error = Some(console.text(Text::NetworkHint).to_owned());
-        return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, view::administrators(&console.view()?, &shown)));
+    let Some(network) = networks::parse(console.form.get("network")) else {
+        return rejected_network(&console, Text::NetworkHint);
     };
-    with_proof(&console, async {
-        console.context.committed(networks::allow(&console.context.app.core, network)).await.map(drop)
-    })
-    .await
+    let client = Some(console.context.meta.client);
+    change_networks(&console, || networks::allow(&console.context.app.core, network, client)).await
 }
 
 pub async fn disallow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let network = networks::parse(console.form.get("network")).ok_or(Code::NotFound)?;
-    with_proof(&console, async {
-        console.context.committed(networks::disallow(&console.context.app.core, network)).await.map(drop)
-    })
-    .await
+    let client = Some(console.context.meta.client);
+    change_networks(&console, || networks::disallow(&console.context.app.core, network, client)).await
+}
+
+/// Changes the networks, unless that would shut out the administrator who changes them.
+async fn change_networks(
+    console: &ConsoleRequest,
+    change: impl FnOnce() -> Pending<Vec<IpNet>> + Send,
+) -> Result<Response<Body>> {
+    let outcome = match console.require_step_up().await {
+        Ok(()) => console.context.committed(change()).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Err(error) if error.code == Code::AddressNotAllowed => rejected_network(console, Text::NetworkLocksOut),
+        outcome => console.finish(PAGE, outcome),
+    }
+}
+
+fn rejected_network(console: &ConsoleRequest, fault: Text) -> Result<Response<Body>> {
+    let mut shown = collect(console)?;
+    console.form.get("network").clone_into(&mut shown.typed_network);
+    shown.network_error = Some(console.text(fault).to_owned());
+    Ok(page(StatusCode::UNPROCESSABLE_ENTITY, view::administrators(&console.view()?, &shown)))
 }
 
 /// Runs an action that needs a reason for the audit and a recent proof of identity.

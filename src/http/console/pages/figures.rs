@@ -60,13 +60,13 @@ const GROWTH: PageSpec = PageSpec {
     charts: &[
         ChartSpec {
             id: "users-by-day",
-            title: Text::UsersByDay,
+            title: Text::Users,
             is_money: false,
             series: &[(FigureName::ActiveUsers, Text::ActiveUsers), (FigureName::NewUsers, Text::NewUsers)],
         },
         ChartSpec {
             id: "castings-by-day",
-            title: Text::CastingsByDay,
+            title: Text::CastingsToday,
             is_money: false,
             series: &[(FigureName::Castings, Text::CastingsToday)],
         },
@@ -91,7 +91,7 @@ const REVENUE: PageSpec = PageSpec {
     charts: &[
         ChartSpec {
             id: "revenue-by-day",
-            title: Text::RevenueByDay,
+            title: Text::Revenue,
             is_money: true,
             series: &[(FigureName::Revenue, Text::Revenue), (FigureName::Refunds, Text::RefundedMoney)],
         },

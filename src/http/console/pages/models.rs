@@ -225,9 +225,9 @@ fn charts(cx: &ViewContext, query: &FigureQuery, rows: &[FigureRow]) -> Vec<Figu
         of_outcome(Text::SlowCalls, &|row| row.name == FigureName::SlowModelCalls),
     ];
     vec![
-        chart("cost-by-day", Text::CostByDay, Unit::Cost, by_model(FigureName::ModelCost), true),
-        chart("calls-by-day", Text::CallsByDay, Unit::Count, calls, false),
-        chart("tokens-by-day", Text::TokensByDay, Unit::Count, by_model(FigureName::ModelTokens), true),
+        chart("cost-by-day", Text::Cost, Unit::Cost, by_model(FigureName::ModelCost), true),
+        chart("calls-by-day", Text::Calls, Unit::Count, calls, false),
+        chart("tokens-by-day", Text::BudgetTokens, Unit::Count, by_model(FigureName::ModelTokens), true),
     ]
 }
 

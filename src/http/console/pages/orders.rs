@@ -13,7 +13,7 @@ use crate::{
     domain::{
         identity::users,
         money::{
-            ledger::{self, Asset, Authority, LedgerEntry},
+            ledger::{self, Authority, LedgerEntry},
             payments::{
                 callbacks::{self, Callback, CallbackFilter},
                 decisions::{self, Decision},
@@ -22,6 +22,7 @@ use crate::{
                 orders::{self, AmountRange, OrderFilter},
                 reconcile,
                 refunds::{self, Refund, RefundRequestSpec},
+                settle::SettlementEffect,
             },
         },
         operations::idempotency::IdempotentRequest,
@@ -104,8 +105,10 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 pub async fn export_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let read = |app: &App, page| {
-        let found = callbacks::list(&app.core, &CallbackFilter::default(), page)?;
+    let (filter, faults) = callback_filter(&console);
+    csv::require_valid(&faults)?;
+    let read = move |app: &App, page| {
+        let found = callbacks::list(&app.core, &filter, page)?;
         // A file has no links.
         Ok(found.items.into_iter().map(|callback| callback_row(callback, false)).collect())
     };
@@ -154,7 +157,8 @@ pub fn order_row(order: Order) -> OrderRow {
         order_no: order.order_no,
         user_id: order.user.to_string(),
         amount: ShownMoney(order.amount.as_fen(), order.currency),
-        coins: order.coin_count,
+        asset: order.asset.name().to_owned(),
+        count: order.coin_count,
         state: order.state.name().to_owned(),
         reason: order.reason,
         created_at: order.created_at,
@@ -175,21 +179,31 @@ pub fn entry_row(entry: LedgerEntry) -> EntryRow {
 
 pub async fn list_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let page = console.page_request();
-    let (found, known) = console
-        .context
-        .report(move |app| {
-            let found = callbacks::list(&app.core, &CallbackFilter::default(), page)?;
+    let (filter, faults) = callback_filter(&console);
+    let listing = if let Some(rejected) = Listing::rejected(&faults) {
+        rejected
+    } else {
+        let read = move |app: &App| {
+            let found = callbacks::list(&app.core, &filter, page)?;
             let named = found.items.iter().filter_map(|callback| callback.order_no.as_deref());
             let known = app.core.store.read(|tx| orders::known_in(tx, named))?;
             Ok((found, known))
-        })
-        .await?;
-    let row = |callback: Callback| {
-        let has_order = callback.order_no.as_ref().is_some_and(|order| known.contains(order));
-        callback_row(callback, has_order)
+        };
+        let (found, known) = console.context.report(read).await?;
+        let row = |callback: Callback| {
+            let has_order = callback.order_no.as_ref().is_some_and(|order| known.contains(order));
+            callback_row(callback, has_order)
+        };
+        Listing::Rows(rows(page, found, row))
     };
-    let shown = Callbacks { verdict: String::new(), listing: Listing::Rows(rows(page, found, row)) };
-    ok(view::all_callbacks(&console.view()?, &shown))
+    ok(view::all_callbacks(&console.view()?, &Callbacks { verdict: console.query.get("verdict").to_owned(), listing }))
+}
+
+/// Reads the filter of the address.
+fn callback_filter(console: &ConsoleRequest) -> (CallbackFilter, Vec<(String, String)>) {
+    let mut faults = Vec::new();
+    let verdict = console.choice_filter("verdict", SettlementEffect::from_name, &mut faults);
+    (CallbackFilter { order_no: None, verdict }, faults)
 }
 
 fn callback_row(callback: Callback, has_order: bool) -> CallbackRow {
@@ -257,13 +271,14 @@ fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, O
         channel: order.channel.clone(),
         app_id: order.app_id.clone(),
         amount: ShownMoney(order.amount.as_fen(), order.currency),
-        coins: order.coin_count,
+        asset: order.asset.name().to_owned(),
+        count: order.coin_count,
         trade_no: order.trade_no.clone(),
         paid: ShownMoney(order.paid.as_fen(), order.currency),
         refunded: ShownMoney(order.refunded.as_fen(), order.currency),
         coins_returned: order.coins_returned,
         coins_written_off: order.coins_written_off,
-        balance: ledger::balance(&app.core, order.user, Asset::Coin)?,
+        balance: ledger::balance(&app.core, order.user, order.asset)?,
         checks: order.checks,
         next_check_at: order.next_check_at,
         times,

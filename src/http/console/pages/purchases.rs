@@ -68,6 +68,11 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     csv::send(console, list).await
 }
 
+/// Returns what a purchase brings: coins for a product that is unknown here.
+fn asset_of(purchase: &StorePurchase) -> Asset {
+    purchase.product.as_ref().map_or(Asset::Coin, |product| product.asset)
+}
+
 pub fn purchase_row(purchase: StorePurchase) -> PurchaseRow {
     let amount = purchase.price_in_hundredths().map(|(price, currency)| ShownMoney(price, currency));
     PurchaseRow {
@@ -75,9 +80,10 @@ pub fn purchase_row(purchase: StorePurchase) -> PurchaseRow {
         store: purchase.key.store.name().to_owned(),
         is_test: purchase.is_test(),
         user_id: purchase.user.map(|user| user.to_string()),
+        asset: asset_of(&purchase).name().to_owned(),
         product: purchase.product.map(|product| product.id).or(purchase.store_product),
         amount,
-        coins: purchase.coin_count + purchase.bonus,
+        count: purchase.coin_count + purchase.bonus,
         state: purchase.state.name().to_owned(),
         reason: purchase.reason,
         created_at: purchase.created_at,
@@ -110,8 +116,7 @@ fn collect_purchase(app: &App, number: &str) -> Result<(StorePurchase, PurchaseP
     let details = records::find_details(&app.core, number)?;
     let purchase = details.purchase;
     let nickname = purchase.user.map(|user| app.core.store.read(|tx| users::profile_in(tx, user)));
-    let asset = purchase.product.as_ref().map_or(Asset::Coin, |product| product.asset);
-    let balance = purchase.user.map(|user| ledger::balance(&app.core, user, asset)).transpose()?;
+    let balance = purchase.user.map(|user| ledger::balance(&app.core, user, asset_of(&purchase))).transpose()?;
     let times = [
         (Text::EventPurchased, purchase.purchased_at),
         (Text::EventCreated, Some(purchase.created_at)),

@@ -195,7 +195,13 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         birthday: found.profile.birthday,
         signature: found.profile.signature,
         created_at: found.kept.created_at,
-        last_seen_at: found.devices.iter().map(|device| device.last_used_at).max(),
+        // Devices end with a sign-out or a later suspension, and their use is recorded to the hour.
+        last_seen_at: found
+            .devices
+            .iter()
+            .map(|device| device.last_used_at)
+            .chain(found.requests.iter().map(|request| request.at))
+            .max(),
         balances: found
             .accounts
             .iter()

@@ -53,9 +53,10 @@ pub struct Series {
 #[derive(Clone, Debug)]
 pub struct FigureChart<'a> {
     pub id: Cow<'a, str>,
+    /// What is charted, without its periods.
     pub title: Text,
     pub unit: Unit,
-    /// The header of the table's first column.
+    /// The header of the table's first column. Days, weeks and months are named in the title, too.
     pub label: Text,
     pub labels: Vec<String>,
     pub series: Vec<Series>,
@@ -68,20 +69,21 @@ const HEIGHT: i64 = 180;
 /// Renders a chart with its table.
 pub fn chart(cx: &ViewContext, chart: &FigureChart<'_>) -> Markup {
     let is_blank = is_blank(chart);
+    let title = title(cx, chart);
     html! {
         figure.chart id=(chart.id) data-chart=[(!is_blank).then(|| json(chart))] {
             figcaption {
-                h2 { (cx.t(chart.title)) }
+                h2 { (title) }
                 @if !is_blank { ul.legend { @for (index, series) in chart.series.iter().enumerate() {
                     li { span.key.{ "s" (index + 1) } {} (series.name) }
                 } } }
             }
             @if is_blank { p.empty { (cx.t(Text::NoValues)) } }
-            @else { div.plot role="img" aria-label={ (cx.t(chart.title)) ": " (summary(chart)) } { (picture(chart)) } }
+            @else { div.plot role="img" aria-label={ (title) ": " (summary(chart)) } { (picture(chart)) } }
             details.data {
                 summary { (cx.t(Text::ShowTable)) }
-                div.table-box.dense tabindex="0" role="group" aria-label=(cx.t(chart.title)) { table {
-                    caption.sr { (cx.t(chart.title)) }
+                div.table-box.dense tabindex="0" role="group" aria-label=(title) { table {
+                    caption.sr { (title) }
                     thead { tr { th scope="col" { (cx.t(chart.label)) } @for series in &chart.series { th.num scope="col" { (series.name) } } } }
                     tbody { @for (index, label) in chart.labels.iter().enumerate().rev() { tr {
                         th scope="row" { (label) }
@@ -93,6 +95,17 @@ pub fn chart(cx: &ViewContext, chart: &FigureChart<'_>) -> Markup {
             }
         }
     }
+}
+
+/// Returns the title with the length of the periods, because long ranges have sums of weeks or months.
+fn title(cx: &ViewContext, chart: &FigureChart<'_>) -> String {
+    let periods = match chart.label {
+        Text::Day => cx.t(Text::ByDay),
+        Text::Week => cx.t(Text::ByWeek),
+        Text::Month => cx.t(Text::ByMonth),
+        _ => "",
+    };
+    format!("{}{periods}", cx.t(chart.title))
 }
 
 /// Returns true if there is nothing to draw.

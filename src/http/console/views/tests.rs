@@ -222,7 +222,7 @@ fn a_chart_without_values_says_so_and_keeps_its_table() {
         let labels = vec!["2026-01-01".to_owned(), "2026-01-02".to_owned()];
         let chart = FigureChart {
             id: "users".into(),
-            title: Text::UsersByDay,
+            title: Text::Users,
             unit: Unit::Count,
             label: Text::Time,
             labels,

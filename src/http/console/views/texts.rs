@@ -303,6 +303,7 @@ texts! {
     BalanceNow: "当前余额", "Balance now";
     AccountSuspended: "账户已暂停", "Account suspended";
     Coins: "金币", "Coins";
+    CoinsOrPoints: "金币或点数", "Coins or points";
     Points: "点数", "Points";
     Asset: "币种", "Asset";
     GrantCoins: "调整金币", "Grant coins";
@@ -444,8 +445,8 @@ texts! {
     Paid: "实付", "Paid";
     Refunded: "已退款", "Refunded";
     Received: "收到时间", "Received";
-    CoinsReturned: "已收回金币", "Coins taken back";
-    CoinsWrittenOff: "已核销金币", "Coins written off";
+    CoinsReturned: "已收回", "Taken back";
+    CoinsWrittenOff: "已核销", "Written off";
     NoOrders: "没有符合条件的订单", "No orders match";
     InReview: "待处理", "In review";
     StatePaid: "已付款", "Paid";
@@ -503,9 +504,9 @@ texts! {
     OrdersAndRefunds: "订单与退款", "Orders and refunds";
     MoneyByChannel: "各渠道的收入与退款", "Revenue and refunds by channel";
     Currency: "币种", "Currency";
-    RevenueByDay: "每日收入", "Revenue by day";
-    UsersByDay: "每日用户", "Users by day";
-    CastingsByDay: "每日起卦", "Castings by day";
+    ByDay: "（按日）", " by day";
+    ByWeek: "（按周）", " by week";
+    ByMonth: "（按月）", " by month";
     // Models.
     Model: "模型", "Model";
     ModelCall: "模型调用", "Model call";
@@ -533,9 +534,6 @@ texts! {
     CompletionTokens: "输出词元", "Tokens out";
     Cost: "费用", "Cost";
     MeanDuration: "平均耗时", "Mean duration";
-    CostByDay: "每日费用", "Cost by day";
-    CallsByDay: "每日调用", "Calls by day";
-    TokensByDay: "每日词元", "Tokens by day";
     Others: "其他", "Others";
     NoCalls: "没有调用", "No calls";
     // Moderation.
@@ -748,6 +746,7 @@ texts! {
     FromEverywhere: "未限制，任何地址都可访问", "No restriction: from everywhere";
     Network: "网络", "Network";
     NetworkHint: "例如 203.0.113.0/24", "For example 203.0.113.0/24";
+    NetworkLocksOut: "这样会把您自己拒之门外：请先允许您当前地址所在的网络", "This would shut you out: first allow a network with your own address";
     NetworkRescue: "如被拒之门外，可在服务器上运行", "If you are shut out, run on the server";
     AllowNetwork: "允许此网络", "Allow network";
     ScanCode: "用验证器应用扫描二维码。", "Scan the code with an authenticator app.";

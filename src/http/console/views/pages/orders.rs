@@ -149,7 +149,10 @@ pub struct OrderPage {
     pub channel: String,
     pub app_id: Option<String>,
     pub amount: ShownMoney,
-    pub coins: u32,
+    /// `coin` or `point`.
+    pub asset: String,
+    /// The number of coins or points.
+    pub count: u32,
     pub trade_no: Option<String>,
     pub paid: ShownMoney,
     pub refunded: ShownMoney,
@@ -211,7 +214,7 @@ fn order_facts(cx: &ViewContext, order: &OrderPage) -> Markup {
         &[
             (Text::User, html! { (parts::user_link(cx, &order.user_id)) " " (order.nickname) }),
             (Text::Price, html! { (order.amount.text()) }),
-            (Text::Coins, html! { (format::number(i64::from(order.coins))) }),
+            (Text::CoinsOrPoints, rows::count(cx, order.count, &order.asset)),
             (Text::Paid, html! { (order.paid.text()) }),
             (Text::Refunded, html! { (order.refunded.text()) }),
             (Text::CoinsReturned, html! { (format::number(order.coins_returned)) }),
@@ -409,7 +412,7 @@ pub fn all_callbacks(cx: &ViewContext, page: &Callbacks) -> Markup {
         empty: Text::NoCallbacks,
         href: with_query(&path, &[("verdict", &page.verdict)]),
         bulk: None,
-        export: Some(href("orders/callbacks/export")),
+        export: Some(with_query(&href("orders/callbacks/export"), &[("verdict", &page.verdict)])),
     };
     let body = html! {
         (layout::heading(cx.t(Text::Callbacks), None, &html! { a.button href=(href("orders")) { (cx.t(Text::Orders)) } }))

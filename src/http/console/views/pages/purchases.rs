@@ -24,7 +24,10 @@ pub struct PurchaseRow {
     pub product: Option<String>,
     /// If the store tells the price.
     pub amount: Option<ShownMoney>,
-    pub coins: i64,
+    /// `coin` or `point`.
+    pub asset: String,
+    /// The number of coins or points, with bonus.
+    pub count: i64,
     pub state: String,
     pub reason: Option<String>,
     pub created_at: Timestamp,
@@ -75,7 +78,7 @@ pub const PURCHASE: [Column; 8] = [
     text(Text::Store),
     text(Text::State),
     number(Text::Amount),
-    number(Text::Coins),
+    number(Text::CoinsOrPoints),
     text(Text::User),
     time(Text::Created),
     text(Text::Cause),
@@ -91,7 +94,7 @@ pub fn cells(cx: &ViewContext, row: &PurchaseRow) -> Vec<Markup> {
         store(cx, row),
         parts::state(cx, &row.state),
         amount(cx, row),
-        html! { (format::number(row.coins)) },
+        rows::count(cx, row.count, &row.asset),
         row.user_id.as_ref().map_or_else(|| parts::dash(cx), |user| parts::user_link(cx, user)),
         cx.cell_time(row.created_at),
         parts::or_dash(cx, row.reason.as_deref().map(|reason| texts::code(cx.language, reason))),
@@ -203,7 +206,7 @@ fn details(cx: &ViewContext, purchase: &PurchasePage) -> Markup {
             (Text::Quantity, html! { (format::number(i64::from(purchase.quantity))) }),
             (Text::Price, amount(cx, row)),
             (Text::Country, parts::or_dash(cx, purchase.country.as_deref())),
-            (Text::CoinsAndBonus, html! { (format::number(row.coins)) }),
+            (Text::CoinsAndBonus, rows::count(cx, row.count, &row.asset)),
             (Text::CoinsReturned, html! { (format::number(purchase.coins_returned)) }),
             (Text::CoinsWrittenOff, html! { (format::number(purchase.coins_written_off)) }),
             (

@@ -16,7 +16,10 @@ pub struct OrderRow {
     pub order_no: String,
     pub user_id: String,
     pub amount: ShownMoney,
-    pub coins: u32,
+    /// `coin` or `point`.
+    pub asset: String,
+    /// The number of coins or points.
+    pub count: u32,
     pub state: String,
     pub reason: Option<String>,
     pub created_at: Timestamp,
@@ -26,18 +29,23 @@ pub const ORDER: [Column; 7] = [
     text(Text::Order),
     text(Text::State),
     number(Text::Amount),
-    number(Text::Coins),
+    number(Text::CoinsOrPoints),
     text(Text::User),
     time(Text::Created),
     text(Text::Cause),
 ];
+
+/// Shows how much an order brings. Coins, which most bring, are not named.
+pub fn count(cx: &ViewContext, count: impl Into<i64>, asset: &str) -> Markup {
+    html! { (format::number(count.into())) @if asset != "coin" { " " (texts::code(cx.language, asset)) } }
+}
 
 pub fn order(cx: &ViewContext, row: &OrderRow) -> Vec<Markup> {
     vec![
         order_link(cx, &row.order_no),
         state(cx, &row.state),
         html! { (row.amount.text()) },
-        html! { (format::number(i64::from(row.coins))) },
+        count(cx, row.count, &row.asset),
         user_link(cx, &row.user_id),
         cx.cell_time(row.created_at),
         or_dash(cx, row.reason.as_deref().map(|reason| texts::code(cx.language, reason))),

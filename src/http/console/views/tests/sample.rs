@@ -124,7 +124,8 @@ fn order_rows() -> Vec<OrderRow> {
             order_no: format!("2026112{}1234567890{:05}", index % 6, 12_345 + index * 37),
             user_id: format!("{}", 10_001 + index * 13),
             amount: ShownMoney::yuan([600, 3000, 6800, 600, 12_800, 600, 3000, 64_800][index]),
-            coins: [60, 300, 680, 60, 1280, 60, 300, 6480][index],
+            asset: "coin".into(),
+            count: [60, 300, 680, 60, 1280, 60, 300, 6480][index],
             state: (*state).into(),
             reason: (index == 0).then(|| "second_trade".into()),
             created_at: ago(index as i64 * 5 * HOUR + 7 * MINUTE),
@@ -300,8 +301,8 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             })
             .collect(),
         charts: vec![
-            chart(cx, "users-chart", Text::UsersByDay, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
-            chart(cx, "revenue-chart", Text::RevenueByDay, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
+            chart(cx, "users-chart", Text::Users, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
+            chart(cx, "revenue-chart", Text::Revenue, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
         ],
         is_new: false,
     }
@@ -604,7 +605,8 @@ fn purchase_rows() -> Vec<PurchaseRow> {
             amount: (*store == "apple").then(|| {
                 if index == 0 { ShownMoney(99, Currency::parse("USD").unwrap()) } else { ShownMoney::yuan(600) }
             }),
-            coins: 66,
+            asset: "coin".into(),
+            count: 66,
             state: (*state).into(),
             reason: (*state == "refused").then(|| "unknown_product".into()),
             created_at: ago(index as i64 * HOUR),
@@ -673,7 +675,8 @@ pub fn order() -> OrderPage {
         channel: "alipay".into(),
         app_id: Some("2021000000000001".into()),
         amount: ShownMoney::yuan(600),
-        coins: 60,
+        asset: "coin".into(),
+        count: 60,
         trade_no: Some("2026112122001400000000000001".into()),
         paid: ShownMoney::yuan(600),
         refunded: ShownMoney::yuan(0),
@@ -761,8 +764,8 @@ pub fn growth(cx: &ViewContext) -> Figures<'static> {
             sum(Text::CodesSent, 9120, 9040, false),
         ],
         charts: vec![
-            chart(cx, "users", Text::UsersByDay, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
-            chart(cx, "castings", Text::CastingsByDay, Unit::Count, &[Text::CastingsToday], 4800, true),
+            chart(cx, "users", Text::Users, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
+            chart(cx, "castings", Text::CastingsToday, Unit::Count, &[Text::CastingsToday], 4800, true),
             chart(
                 cx,
                 "funnel",
@@ -807,7 +810,7 @@ pub fn revenue(cx: &ViewContext) -> Figures<'static> {
             sum(Text::Coins, 341_280, 310_800, false),
         ],
         charts: vec![
-            chart(cx, "revenue", Text::RevenueByDay, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
+            chart(cx, "revenue", Text::Revenue, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
             chart(cx, "coins", Text::CoinsSoldAndUsed, Unit::Count, &[Text::CoinsSold, Text::CoinsUsed], 11_000, false),
             chart(cx, "orders", Text::OrdersAndRefunds, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
         ],
@@ -862,8 +865,8 @@ pub fn models(cx: &ViewContext) -> ModelsPage<'static> {
             usage("builtin", "builtin", 91, 0, 0, 0, "0.00", 1),
         ],
         charts: vec![
-            chart(cx, "cost-by-day", Text::CostByDay, Unit::Cost, &[Text::Cost], 38_000_000, true),
-            chart(cx, "calls-by-day", Text::CallsByDay, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
+            chart(cx, "cost-by-day", Text::Cost, Unit::Cost, &[Text::Cost], 38_000_000, true),
+            chart(cx, "calls-by-day", Text::Calls, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
         ],
         rates: vec![rate("deepseek-chat", "5b1c9a", 3001, 2822), rate("qwen-plus", "5b1c9a", 12, 7)],
         failed: calls().into_iter().filter(|call| call.status == "failed").collect(),
