@@ -37,6 +37,35 @@ fn a_word_is_active_from_its_addition_until_its_removal() {
 }
 
 #[test]
+fn emoji_are_words_as_they_stand() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
+    add(&server, &key, "🔞", "pornography");
+    add(&server, &key, "🐔🐔", "pornography");
+    let again = json!({ "word": "🔞\u{fe0f}", "type": "pornography" });
+    let again = server.post("/admin/sensitive-words/add").token(&key).json(&again).send().expect(200).json();
+    assert_eq!(again["created"], false);
+    for (text, is_allowed) in
+        [("看🔞吗", false), ("🐔🐔\u{fe0f}", false), ("养🐔好吗", true), ("🐔年🐔月", true), ("😀", true)]
+    {
+        assert_eq!(check(&server, &user, text).expect(200).json()["allowed"], is_allowed, "{text}");
+    }
+    server.put("/user/nickname").by(&user).json(&json!({ "nickname": "小🔞" })).send().expect(422);
+    let tested = test(&server, &key, "question", "看🔞吗");
+    assert_eq!((&tested["matches"][0]["word"], &tested["matches"][0]["start"]), (&json!("🔞"), &json!(1)), "{tested}");
+    let blank = json!({ "word": "！？", "type": "ads" });
+    let blank = server.post("/admin/sensitive-words/add").token(&key).json(&blank).send();
+    blank.expect_fields(&[("word", "invalid_format")]);
+    let phrase = json!({ "phrase": "🔞🔞" });
+    server
+        .post("/admin/sensitive-words/allowed-phrases")
+        .token(&key)
+        .json(&phrase)
+        .send()
+        .expect_fields(&[("phrase", "too_short")]);
+}
+
+#[test]
 fn words_stay_active_during_recompilation() {
     let server = Setup::default().start();
     let key = server.api_key("editor");

@@ -8,6 +8,7 @@ use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 use super::{
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
     pattern::{Pattern, Spacing},
+    pictures,
     spellings::{Spelling, spellings},
     types::{ContentType, ContentTypes, Severity, Word},
 };
@@ -56,11 +57,12 @@ struct Record {
 
 const PLAIN: u32 = u32::MAX;
 
-/// Returns the comparison form of a word; empty for a text without letters or digits. Words with equal forms are equal.
+/// Returns the comparison form of a word: its emoji if it has no letters or digits, and empty without both. Words with
+/// equal forms are equal.
 pub fn normalise(text: &str) -> String {
     let mut form = Form::default();
     form.read(text);
-    form.written()
+    if form.letters.is_empty() { pictures::form(text) } else { form.written() }
 }
 
 impl Lexicon {

@@ -29,6 +29,7 @@ mod split_characters;
 mod pattern;
 mod pinyin;
 mod spellings;
+mod pictures;
 mod lexicon;
 mod automaton;
 mod symbols;

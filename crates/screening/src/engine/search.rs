@@ -14,6 +14,7 @@ use super::{
     letters::{self, Letter, LetteredText},
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
+    pictures::Pictures,
     readings::{OtherReadings, Reading},
     rules::{Rules, SplitList},
     segmentation::TextWords,
@@ -40,21 +41,24 @@ pub struct Engine {
     longest_phrase: usize,
     /// The rules of the list, whose parts are among the words.
     rules: Rules,
+    /// The words of emoji alone.
+    pictures: Pictures,
 }
 
 impl Engine {
-    /// Compiles a list. A word found inside an allowed phrase is no match. Entries without a letter or digit are
-    /// ignored, and so are those with the comparison form of an earlier one. The order of the list does not matter.
+    /// Compiles a list. A word found inside an allowed phrase is no match. Entries without a letter, digit or
+    /// emoji are ignored, and so are those with the comparison form of an earlier one. The order of the list does not matter.
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
-        let SplitList { words, rules, parts } = SplitList::of(words);
+        let SplitList { words: listed, rules, parts } = SplitList::of(words);
         let phrases: Vec<Word> = allowed.iter().map(|text| Word { text: text.clone(), ..Word::default() }).collect();
-        let (words, allowed) = (Lexicon::read(&words, &parts), Lexicon::read(&phrases, &[]));
+        let (words, allowed) = (Lexicon::read(&listed, &parts), Lexicon::read(&phrases, &[]));
         Self {
             plain: Matcher::build(Equivalence::Plain, &words),
             leet: Matcher::build(Equivalence::Leet, &words),
             sound: Matcher::build(Equivalence::Sound, &words),
             allowed_matcher: Matcher::build(Equivalence::Plain, &allowed),
             longest_phrase: allowed.longest(),
+            pictures: Pictures::of(&listed),
             words,
             allowed,
             rules,
@@ -63,7 +67,7 @@ impl Engine {
 
     /// Returns the number of distinct words in the list.
     pub fn word_count(&self) -> usize {
-        self.plain.word_count() - self.words.part_count() + self.rules.count()
+        self.plain.word_count() - self.words.part_count() + self.rules.count() + self.pictures.count()
     }
 
     /// Returns the approximate memory of the list on the heap, in bytes.
@@ -85,12 +89,16 @@ impl Engine {
         let (parts, mut words): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(|hit| self.words.is_part(hit.word));
         words.truncate(MAX_MATCHES);
         let mut found = self.described(text, &words);
-        if parts.is_empty() || words.len() == MAX_MATCHES {
-            return found;
+        let in_order = found.len();
+        if !parts.is_empty() && words.len() < MAX_MATCHES {
+            let present: HashSet<&str> = parts.iter().map(|hit| self.words.text(hit.word)).collect();
+            if self.rules.may_match(&present) {
+                found.extend(self.rules.check(content_type, self.described(text, &parts)));
+            }
         }
-        let present: HashSet<&str> = parts.iter().map(|hit| self.words.text(hit.word)).collect();
-        if self.rules.may_match(&present) {
-            found.extend(self.rules.check(content_type, self.described(text, &parts)));
+        self.pictures.find(content_type, text, &mut found);
+        if found.len() == in_order {
+            return found;
         }
         let place = |found: &Match| (found.start, Reverse(found.end));
         found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));

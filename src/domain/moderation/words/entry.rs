@@ -57,13 +57,13 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, Fault> {
     Ok(tags)
 }
 
-/// Validates the text of a word: one line, at most `max_length` characters, with letters or digits. A single letter or
-/// digit needs `force`. A rule needs a valid form.
+/// Validates the text of a word: one line, at most `max_length` characters, with letters, digits or emoji. A single letter
+/// or digit needs `force`. A rule needs a valid form.
 ///
 /// # Errors
 /// The fault of the text.
 pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
-    if count_letters(text, max_length)? == 1 && !force {
+    if is_single_letter(&form_of(text, max_length)?) && !force {
         return Err(Fault::new(
             FieldCode::TooShort,
             (
@@ -90,7 +90,8 @@ pub fn check(text: &str, max_length: usize, force: bool) -> Result<(), Fault> {
 /// # Errors
 /// The fault of the text.
 pub fn check_phrase(text: &str, max_length: usize) -> Result<(), Fault> {
-    if count_letters(text, max_length)? == 1 {
+    let form = form_of(text, max_length)?;
+    if is_single_letter(&form) || !form.contains(char::is_alphanumeric) {
         return Err(Fault::new(
             FieldCode::TooShort,
             (
@@ -102,8 +103,13 @@ pub fn check_phrase(text: &str, max_length: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Counts the letters and digits of a text of one line.
-fn count_letters(text: &str, max_length: usize) -> Result<usize, Fault> {
+fn is_single_letter(form: &str) -> bool {
+    let mut characters = form.chars().filter(|character| !character.is_whitespace());
+    characters.next().is_some_and(char::is_alphanumeric) && characters.next().is_none()
+}
+
+/// Returns the comparison form of a text of one line.
+fn form_of(text: &str, max_length: usize) -> Result<String, Fault> {
     if text.chars().count() > max_length {
         return Err(Fault::new(
             FieldCode::TooLong,
@@ -113,8 +119,10 @@ fn count_letters(text: &str, max_length: usize) -> Result<usize, Fault> {
     if text.contains(['\n', '\r']) {
         return Err(Fault::new(FieldCode::InvalidCharacter, ("must be on one line", "须在一行内")));
     }
-    match normalise(text).chars().filter(|character| !character.is_whitespace()).count() {
-        0 => Err(Fault::new(FieldCode::InvalidFormat, ("must contain a letter or a digit", "须包含字母或数字"))),
-        count => Ok(count),
+    let form = normalise(text);
+    if form.is_empty() {
+        let fault = ("must contain a letter, a digit or an emoji", "须包含字母、数字或表情符号");
+        return Err(Fault::new(FieldCode::InvalidFormat, fault));
     }
+    Ok(form)
 }
