@@ -244,6 +244,14 @@ pub fn ensure_free_space(directory: &Path, needed: u64) -> Result<()> {
     Err(Error::new(Code::StorageFull).english_detail(detail))
 }
 
+/// Returns the code of a failed file operation. A used-up quota is a full disk for its user.
+pub fn storage_code(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::StorageFull,
+        _ => Code::StorageFailed,
+    }
+}
+
 /// Returns the size of a database and its WAL in bytes.
 pub fn database_size(path: &Path) -> u64 {
     size_of(path) + size_of(&with_suffix(path, "-wal"))
@@ -255,8 +263,7 @@ pub(super) fn size_of(path: &Path) -> u64 {
 
 /// Creates the error for a failed file operation.
 pub fn file_error(path: &Path, error: io::Error) -> Error {
-    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).english_detail(format!("{}: {error}", path.display())).caused_by(error)
+    Error::new(storage_code(&error)).english_detail(format!("{}: {error}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]

@@ -418,15 +418,27 @@ fn traced_a_failing_sync_ends_the_server_before_it_acknowledges() {
 #[test]
 #[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
 fn traced_a_failing_write_is_rejected_and_later_ones_succeed() {
+    // A failing disk, and a used-up quota.
+    for error in ["EIO", "EDQUOT"] {
+        rejects_failing_writes(error);
+    }
+}
+
+fn rejects_failing_writes(error: &str) {
     let temp_dir = tempfile::tempdir().unwrap();
     let directory = temp_dir.path().join("data");
     let user = filled(&directory);
-    let prelude = "exec strace -f -qq -o /dev/null -e trace=pwrite64 -e 'inject=pwrite64:error=EIO:when=40..44' \"$0\" \"$@\"; true";
-    let mut server = Setup::default().on(&directory).after(prelude).in_own_process().start();
+    let inject = format!("inject=pwrite64:error={error}:when=40..44");
+    let prelude = format!("exec strace -f -qq -o /dev/null -e trace=pwrite64 -e '{inject}' \"$0\" \"$@\"; true");
+    let mut server = Setup::default().on(&directory).after(&prelude).in_own_process().start();
     let statuses: Vec<_> = (0..60)
         .map(|number| {
             let record = json!({ "localRecordId": format!("write-{number}") });
-            (number, server.post("/divination-history/save").by(&user).json(&record).send().status)
+            let response = server.post("/divination-history/save").by(&user).json(&record).send();
+            if response.status == 503 {
+                assert!(response.json()["detail"].as_str().unwrap().contains("quota"), "{}", response.text());
+            }
+            (number, response.status)
         })
         .collect();
     assert!(statuses.iter().any(|(_, status)| *status == 503), "no write failed: {statuses:?}");

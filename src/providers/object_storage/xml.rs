@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn documented_answers_are_read() {
         let documented: Vec<Documented> = serde_json::from_str(DOCUMENTED).unwrap();
-        assert_eq!(documented.len(), 7);
+        assert_eq!(documented.len(), 10);
         for Documented { server, sources, listing, initiated, completed, error } in documented {
             assert!(sources.iter().any(|source| source.starts_with("https://")), "{server}");
             let form_of = |text: &str| canonical(text).unwrap_or_else(|| panic!("{server}: {text}")).1;

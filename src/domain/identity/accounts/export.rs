@@ -32,9 +32,9 @@ use crate::{
             network_log::{NetworkLog, search},
         },
     },
-    error::{Code, Error, Result},
+    error::{Error, Result},
     keys::ServerKey,
-    store::Read,
+    store::{Read, files},
     types::UserId,
 };
 
@@ -166,6 +166,7 @@ fn write_value(out: &mut dyn Write, value: &Value) -> Result<()> {
 }
 
 fn unwritable(error: io::Error) -> Error {
-    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).detail(("The export could not be written.", "无法写入导出文件。")).caused_by(error)
+    Error::new(files::storage_code(&error))
+        .detail(("The export could not be written.", "无法写入导出文件。"))
+        .caused_by(error)
 }
