@@ -48,6 +48,12 @@ fn finds_issues_and_repairs_the_repairable_ones_once() {
         ),
         (format!("update users set email = ' Ada@Example.COM' where id = {}", user.user_id), "email_not_canonical"),
     ];
+    // Numbers of regions that are not allowed are valid, other texts are none.
+    for (number, found) in [("+99912345678", vec![]), ("13800x138000", vec![("phone_invalid".to_owned(), false)])] {
+        server.edit(&format!("update users set phone_number = '{number}' where id = {}", user.user_id));
+        assert_eq!(validated(&server, &key, &user), found, "{number}");
+    }
+    server.edit(&format!("update users set phone_number = '13800138000' where id = {}", user.user_id));
     for (sql, code) in broken {
         server.edit(&sql);
         assert_eq!(validated(&server, &key, &user), [fixable(code)], "{sql}");

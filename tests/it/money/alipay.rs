@@ -137,7 +137,10 @@ fn retries_a_pending_credit_after_a_partial_refund() {
     let order_no = fixture.order();
     fixture.provider.pay(&order_no, 600);
     fixture.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    fixture.server.edit("update payment_orders set next_check_at = null");
     assert_eq!(fixture.ask(&order_no)["order"]["state"], "paid");
+    let wait = "select next_check_at - created_at from payment_orders";
+    assert!((1..1_200_000).contains(&fixture.server.value::<i64>(wait)), "the credit is tried again");
     fixture.refund(&order_no, "1.00", "R1").expect(200);
     fixture.server.edit("update balances set suspended_at = null");
     fixture.server.edit("update payment_orders set next_check_at = 1 where next_check_at is not null");

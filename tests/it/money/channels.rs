@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Request,
+    Request, Setup,
     alipay::signed_notification,
     channels::{Shop, seconds},
     eventually, send_concurrently,
@@ -42,6 +42,17 @@ fn an_order_names_its_channel_and_the_first_is_the_default() {
         let refused = shop.server.get("/payment/gateway/order").by(&shop.user).query(&package).send();
         refused.expect_problem(422, "invalid_parameters");
     }
+}
+
+#[test]
+fn each_channel_has_a_breaker_of_its_name() {
+    let mut shop = Shop::start(Setup::with_metrics);
+    let text = Request::new("GET", &shop.server.metrics()).send().expect(200).text();
+    let name = |line: &str| {
+        line.strip_prefix("yarrow_provider_breaker_open{provider=\"payment")?.split('"').next().map(str::to_owned)
+    };
+    let names: Vec<_> = text.lines().filter_map(name).collect();
+    assert_eq!(names, ["", ".stripe", ".wechat"], "{text}");
 }
 
 #[test]

@@ -184,6 +184,15 @@ fn a_pending_purchase_is_credited_by_its_notification() {
     }
     assert_eq!(fixture.coins(), 66);
     eventually("consumed", || fixture.is_consumed("token-1"));
+    // An account that accepts no postings for now: the message is sent again, and the purchase is not refused.
+    fixture.bought("token-3", "GPA.3", &[]);
+    fixture.server.edit("delete from store_messages");
+    fixture.server.edit("update balances set suspended_at = 1");
+    let refused = fixture.push(&purchased("token-3", 1)).send();
+    assert_eq!((refused.status, fixture.coins()), (503, 66), "{}", refused.text());
+    fixture.server.edit("update balances set suspended_at = null");
+    fixture.push(&purchased("token-3", 1)).send().expect(200);
+    assert_eq!(fixture.coins(), 132);
     // One that was not paid.
     fixture.server.edit("delete from store_messages");
     fixture.bought("token-2", "GPA.2", &[("purchaseState", 2.into())]);

@@ -110,11 +110,14 @@ fn a_refund_claws_back_coins_once_per_refund_number() {
         let body = json!({ "amount": amount, "refundNo": number, "reason": "test" });
         server.post(&path).token(&key).json(&body).send()
     };
+    let refunded = || report(&server, 0)["total"]["refunded"].clone();
+    assert_eq!(refunded(), 0);
     for _ in 0..2 {
         let done = refund("1.50", "R1").expect(200).json();
         assert_eq!((&done["refund"]["state"], &done["order"]["refunded"]), (&json!("succeeded"), &json!("1.50")));
         assert_eq!(server.coins(&user), 45);
     }
+    assert_eq!(refunded(), 1);
     refund("2.00", "R1").expect_problem(422, "idempotency_key_reused");
     refund("4.51", "R2").expect_problem(409, "order_state");
     // The provider reports the payment again, with the refund.
