@@ -18,21 +18,25 @@ pub fn quality(header: &str, choice: &str) -> Option<f32> {
     })
 }
 
-/// Returns the language that the client prefers of those that the service speaks. All kinds of Chinese are one.
+/// Returns the language that the client prefers of those that the service speaks. All kinds of Chinese are one. Speakers
+/// of other languages get English.
 pub fn preferred_locale(headers: &HeaderMap) -> Option<Locale> {
     let header = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok())?;
-    let quality_of_language = |language: &str| {
-        let matches = |range: &&str| {
-            let tag = range.split(';').next().unwrap_or_default().trim();
-            tag.split(['-', '_']).next().is_some_and(|primary| primary.eq_ignore_ascii_case(language))
+    let (mut chinese, mut english, mut other) = (0.0_f32, 0.0_f32, 0.0_f32);
+    for range in header.split(',') {
+        let tag = range.split(';').next().unwrap_or_default().trim();
+        let best = match tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase().as_str() {
+            "zh" => &mut chinese,
+            "en" => &mut english,
+            "" | "*" => continue,
+            _ => &mut other,
         };
-        header.split(',').filter(matches).map(quality_of).fold(0.0, f32::max)
-    };
-    let [chinese, english] = ["zh", "en"].map(quality_of_language);
-    if chinese <= 0.0 && english <= 0.0 {
-        None
+        *best = best.max(quality_of(range));
+    }
+    if chinese > 0.0 && chinese >= english {
+        Some(Locale::Chinese)
     } else {
-        Some(if english > chinese { Locale::English } else { Locale::Chinese })
+        (english > 0.0 || other > 0.0).then_some(Locale::English)
     }
 }
 
@@ -79,10 +83,13 @@ mod tests {
         {
             assert_eq!(preferred(header), Some(Locale::Chinese), "{header}");
         }
-        for header in ["en", "en-GB", "EN_us", "zh;q=0.8, en;q=0.9", "zh;q=0, en;q=0.1", "de, en;q=0.3"] {
+        for header in ["en", "en-GB", "EN_us", "zh;q=0.8, en;q=0.9", "zh;q=0, en;q=0.1", "de, en;q=0.3"]
+            .into_iter()
+            .chain(["fr", "de-AT", "ja, *;q=0.5", "enm", "zha", "zh;q=0, ko"])
+        {
             assert_eq!(preferred(header), Some(Locale::English), "{header}");
         }
-        for header in ["", "*", "de", "enm", "zha", "zh;q=0", "en;q=0.0"] {
+        for header in ["", "*", "zh;q=0", "en;q=0.0", "de;q=0, *"] {
             assert_eq!(preferred(header), None, "{header}");
         }
         assert_eq!(preferred_locale(&HeaderMap::new()), None);

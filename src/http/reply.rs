@@ -22,7 +22,7 @@ use crate::{
     config::WrongCodeStatus,
     domain::operations::idempotency::StoredResponse,
     error::{Code, Error, FieldCode},
-    types::{Locale, Timestamp},
+    types::{Locale, Timestamp, pluralize},
 };
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -371,7 +371,7 @@ pub struct Problem<'error> {
     /// on `code`.
     #[schema(example = "Some parameters are invalid; `errors` lists all of them.")]
     pub detail: Cow<'error, str>,
-    /// A sentence for users in their language: Chinese unless `Accept-Language` prefers English.
+    /// A sentence for users in their language: Chinese without `Accept-Language` and where it prefers that, else English.
     #[schema(example = "部分参数有误：phoneNumber。")]
     pub message: Cow<'error, str>,
     #[schema(schema_with = codes)]
@@ -468,10 +468,7 @@ impl<'error> Problem<'error> {
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             detail: detail.into(),
-            message: match meta.locale {
-                Locale::English => detail.into(),
-                Locale::Chinese => chinese_message(code, error),
-            },
+            message: message(code, error, meta.locale),
             code: code.name(),
             request_id: meta.request_id.as_str().into(),
             trace_id: error.trace_id.as_deref().map(Into::into),
@@ -485,16 +482,43 @@ impl<'error> Problem<'error> {
     }
 }
 
-/// Returns the sentence for Chinese users: the meaning of the code, with the names of invalid fields or the delay.
-fn chinese_message(code: Code, error: &Error) -> Cow<'static, str> {
+/// Returns the sentence for users: that of the code, with the names of invalid fields or the delay.
+fn message(code: Code, error: &Error, locale: Locale) -> Cow<'static, str> {
     match (code, error.retry_after) {
         (Code::InvalidParameters, _) if !error.fields.is_empty() => {
             let mut names: Vec<_> = error.fields.iter().map(|field| field.field.as_str()).collect();
             names.dedup();
-            format!("部分参数有误：{}。", names.join("、")).into()
+            match locale {
+                Locale::English => format!("Please check: {}.", names_in_words(&names.join(", "))),
+                Locale::Chinese => format!("部分参数有误：{}。", names.join("、")),
+            }
+            .into()
         }
-        (Code::TooManyRequests, Some(wait)) => format!("操作过于频繁，请在 {} 秒后再试。", whole_seconds(wait)).into(),
-        _ => code.chinese().into(),
+        (Code::TooManyRequests, Some(wait)) => please_wait(wait, locale).into(),
+        _ => code.message(locale).into(),
+    }
+}
+
+/// Returns `phone number` for `phoneNumber`.
+fn names_in_words(names: &str) -> String {
+    let words = names
+        .chars()
+        .flat_map(|letter| letter.is_ascii_uppercase().then_some(' ').into_iter().chain([letter.to_ascii_lowercase()]));
+    words.collect()
+}
+
+/// Names a delay in seconds, or in minutes or hours if it has more than two of them.
+fn please_wait(wait: Duration, locale: Locale) -> String {
+    let seconds = whole_seconds(wait);
+    let (unit, [one, many, chinese]) = match seconds {
+        0..=120 => (1, ["second", "seconds", "秒"]),
+        121..=7_200 => (60, ["minute", "minutes", "分钟"]),
+        _ => (3_600, ["hour", "hours", "小时"]),
+    };
+    let count = seconds.div_ceil(unit);
+    match locale {
+        Locale::English => format!("Please wait {} and try again.", pluralize(count, one, many)),
+        Locale::Chinese => format!("操作过于频繁，请在 {count} {chinese}后再试。"),
     }
 }
 

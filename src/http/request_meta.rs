@@ -37,7 +37,7 @@ pub struct RequestMeta {
     pub started: Instant,
     /// The language that the client prefers, or Chinese.
     pub locale: Locale,
-    /// The language that the client prefers, if it names one that the service speaks.
+    /// The language that the client prefers, if it names one.
     pub named_locale: Option<Locale>,
     /// The status of a wrong verification code.
     pub wrong_code_status: WrongCodeStatus,

@@ -231,7 +231,7 @@ fn identity() -> Vec<Endpoint> {
             .summary("Signs out the device that a token belongs to.")
             .body_limit(AUTH),
         post("/api/v1/auth/send-code", Anyone, v1::auth::send_code).named("sendEmailCode")
-            .notes("First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.")
+            .notes("First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with an `Accept-Language` that prefers English or names no Chinese.")
             .budget(RateBudget::Codes)
             .summary("Sends a code by email.")
             .body_limit(AUTH)

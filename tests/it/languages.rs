@@ -45,6 +45,8 @@ fn details_and_faults_follow_the_language() {
         assert!(!is_chinese(&old["detail"]) && is_chinese(&old["message"]), "{what}: {old}");
         assert_eq!(old["detail"], english_problem["detail"], "{what}");
         assert!(!is_chinese(&english_problem["message"]), "{what}: {english_problem}");
+        let for_users = [english_problem, chinese_problem].map(|problem| problem["message"].as_str().unwrap());
+        assert!(!for_users.iter().any(|message| message.contains(['`', '_', '/', '{'])), "{what}: {for_users:?}");
         assert!(is_chinese(&chinese_problem["detail"]), "{what}: {chinese_problem}");
         assert_eq!(old["message"], chinese_problem["message"], "{what}");
         for (index, fault) in chinese_problem["errors"].as_array().into_iter().flatten().enumerate() {

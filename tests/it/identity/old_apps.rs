@@ -216,14 +216,21 @@ fn problems_carry_a_message_in_the_callers_language() {
     for language in [None, Some("zh-CN"), Some("fr, zh;q=0.5, en;q=0.4")] {
         assert_eq!(send(language)["message"], "部分参数有误：phoneNumber、code。", "{language:?}");
     }
-    let english = send(Some("en-GB, zh;q=0.5"));
-    assert_eq!(english["message"], english["detail"]);
+    for language in ["en-GB, zh;q=0.5", "fr", "de-AT, de;q=0.9", "ja, *;q=0.1"] {
+        assert_eq!(send(Some(language))["message"], "Please check: phone number, code.", "{language}");
+    }
     let unknown = server.get("/nothing").send().expect(404).json();
-    assert_eq!(unknown["message"], "没有此接口。");
+    assert_eq!(unknown["message"], "应用发出的请求有误，请重试或更新应用。");
+    assert_eq!(unknown["detail"], "There is no endpoint with this path.");
     server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).send().expect(200);
     let limited = server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).send().expect(429);
     let message = limited.json()["message"].as_str().unwrap().to_owned();
     assert!(message.contains(limited.header("retry-after").unwrap()) && message.ends_with("秒后再试。"), "{message}");
+    let request = server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE })).header("accept-language", "en");
+    let limited = request.send().expect(429).json();
+    let message = limited["message"].as_str().unwrap();
+    assert!(message.starts_with("Please wait ") && message.ends_with(" seconds and try again."), "{message}");
+    assert!(limited["detail"].as_str().unwrap().contains("Retry-After"), "{limited}");
 }
 
 #[test]
