@@ -13,7 +13,7 @@ use crate::{
     domain::{
         Each,
         divination::{
-            help::{self, HelpAnswer, HelpOccasion},
+            help::{self, Asker, HelpAnswer, HelpOccasion},
             model_calls::{
                 self, CallReport, ModelCaller, ModelCalls, Outcome,
                 hourly_limit::{self, UserCall},
@@ -30,7 +30,9 @@ use crate::{
         },
     },
     error::Result,
-    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, Sampling, TokenUsage},
+    providers::llm::{
+        Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, Sampling, TokenUsage, builtin::Written,
+    },
     store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, LanguageTag, Locale, MicroAmount, Timestamp, UserId},
 };
@@ -107,6 +109,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     }
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
+    let written = Asker::find(&calls.core, user, conversation.tag, conversation.locale)?.language_of(last);
     let mut screening = match moderation::screen_question(&calls.moderation, user, risk, &[field]) {
         Ok(screening) => screening,
         Err(refusal) => return refusal.record::<PreparedChat>(&calls.core).wait(),
@@ -120,7 +123,7 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     let message_count = conversation.messages.len();
     let version = calls.prompts.version(PromptKind::Chat, conversation.locale);
     let class = help.as_ref().map(|help| help.class);
-    let request = request(calls, &trace_id, &profile, conversation, help);
+    let request = request(calls, &trace_id, &profile, conversation, help, written);
     let call = calls.new_call(user, UserCall::Chat, &request);
     let config = Arc::clone(&calls.core.config);
     let begin = calls.core.store.write(move |tx| {
@@ -242,6 +245,7 @@ fn request(
     profile: &Profile,
     conversation: Conversation,
     help: Option<HelpAnswer>,
+    written: Written,
 ) -> ModelRequest {
     let core = &calls.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
@@ -262,6 +266,7 @@ fn request(
         max_tokens: Some(conversation.max_tokens.map_or(limit, |asked| asked.min(limit))),
         time_left: None,
         reading: None,
+        written,
         service_answer: help.map(HelpAnswer::into_service_answer),
     }
 }

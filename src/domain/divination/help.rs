@@ -208,14 +208,20 @@ impl Asker {
         })
     }
 
-    /// Returns the language of a question. Latin letters are English unless they are pinyin of a Chinese reader.
-    fn language_of(&self, question: &str) -> Written {
+    /// Returns the language of a question. Latin letters are English unless they are pinyin of a Chinese reader, whose
+    /// language is also that of digits and signs.
+    pub(super) fn language_of(&self, question: &str) -> Written {
         let preferred = if self.prefers_traditional { Written::Traditional } else { Written::Simplified };
         match script_of(question) {
             Script::Simplified => Written::Simplified,
             Script::Traditional => Written::Traditional,
             Script::SharedHan => preferred,
-            Script::NoHan if self.locale != Some(Locale::English) && is_pinyin(question) => preferred,
+            Script::NoHan
+                if self.locale != Some(Locale::English)
+                    && (is_pinyin(question) || !question.contains(char::is_alphabetic)) =>
+            {
+                preferred
+            }
             Script::NoHan => Written::English,
         }
     }

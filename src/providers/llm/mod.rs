@@ -114,6 +114,8 @@ pub struct ModelRequest {
     pub time_left: Option<Duration>,
     /// The cast hexagram, for the built-in interpreter. Other drivers ignore it.
     pub reading: Option<builtin::Reading>,
+    /// The language of a conversation, for the built-in interpreter.
+    pub written: builtin::Written,
     /// Words of the service that come before the model's, or instead of them.
     pub service_answer: Option<ServiceAnswer>,
 }

@@ -11,7 +11,13 @@ pub const NAME: &str = "builtin";
 /// The interpreter's name, where a response names its model.
 pub const MODEL: &str = "builtin-1";
 
-const NO_CONVERSATION: &str = "当前使用内置解读，只能依据卦象作出解读，不能自由对话。请先起卦，再请求解读。";
+/// By [`Written`](builtin::Written).
+const NO_CONVERSATION: [&str; 3] = [
+    "当前使用内置解读，只能依据卦象作出解读，不能自由对话。请先起卦，再请求解读。",
+    "目前使用內建解讀，只能依據卦象作出解讀，不能自由對話。請先起卦，再請求解讀。",
+    "The built-in interpreter answers here. It reads hexagrams and cannot chat. Cast one first, then ask for its \
+     interpretation.",
+];
 
 /// Interprets without a model.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +37,8 @@ impl LanguageModel for Offline {
         request: &ModelRequest,
         sink: &mut dyn FnMut(OutputChunk<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
-        let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
+        let no_conversation = || NO_CONVERSATION[request.written as usize].to_owned();
+        let text = request.reading.as_ref().map_or_else(no_conversation, builtin::interpret);
         let mut is_continued =
             |text| sink(OutputChunk { text, model: MODEL, ..OutputChunk::KEEP_ALIVE }) == Flow::Continue;
         let has_finished = if request.stream { paragraphs(&text).all(is_continued) } else { is_continued(&text) };
@@ -82,7 +89,7 @@ mod tests {
             Flow::Continue
         };
         let completion = Offline.converse(&request(true), &mut sink).unwrap();
-        assert_eq!(completion.text, NO_CONVERSATION);
+        assert_eq!(completion.text, NO_CONVERSATION[0]);
         assert_eq!((completion.model.as_str(), completion.finish_reason.as_str()), ("builtin-1", "stop"));
         assert_eq!(chunks, completion.text);
     }

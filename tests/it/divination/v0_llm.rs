@@ -345,7 +345,23 @@ fn the_offline_interpreter_identifies_itself() {
     let user = server.sign_in(PHONE);
     let response = ask(&server, &user, &message("你好")).send().expect(200).json();
     assert_eq!((&response["object"], &response["model"]), (&json!("chat.completion"), &json!("builtin-1")));
-    assert!(response["choices"][0]["message"]["content"].as_str().unwrap().contains("内置"), "{response}");
+    let answer_to = |text: &str, language: &str| {
+        let request = ask(&server, &user, &message(text)).header("accept-language", language);
+        request.send().expect(200).json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    };
+    for (text, language, answer) in [
+        ("你好", "zh", "内置"),
+        ("你好", "en", "内置"),
+        ("妳好，請問運勢", "en", "內建"),
+        ("你好", "zh-TW", "內建"),
+        ("ni hao", "zh", "内置"),
+        ("???", "zh", "内置"),
+        ("???", "fr", "built-in interpreter"),
+        ("Hello there, how are you?", "zh", "built-in interpreter"),
+        ("Bonjour, comment ça va ?", "fr", "built-in interpreter"),
+    ] {
+        assert!(answer_to(text, language).contains(answer), "{text} {language}: {}", answer_to(text, language));
+    }
     let got = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
     assert_eq!(got.last().unwrap(), "[DONE]");
     let last: Value = serde_json::from_str(&got[got.len() - 2]).unwrap();

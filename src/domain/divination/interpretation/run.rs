@@ -214,16 +214,15 @@ fn request(
     let missing_person = help.as_ref().and_then(|help| help.missing_person(&question.question));
     ModelRequest {
         trace_id: trace_id.to_owned(),
-        user_reference: String::new(),
         messages: prompt::messages(&calls.prompts, question, facts, help.as_ref()),
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,
         sampling: Sampling { temperature: settings.temperature, ..Sampling::default() },
         max_tokens: Some(settings.max_tokens),
-        time_left: None,
         reading: Some(Reading { missing_person, ..reading::reading(question, facts, asker) }),
         service_answer: help.map(HelpAnswer::into_service_answer),
+        ..ModelRequest::default()
     }
 }
 

@@ -49,8 +49,9 @@ pub struct MissingPerson {
 }
 
 /// The language and script of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Written {
+    #[default]
     Simplified,
     Traditional,
     English,
