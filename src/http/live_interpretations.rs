@@ -8,7 +8,7 @@
 //! listeners of a call.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -26,9 +26,16 @@ const MAX_LISTENERS: usize = 8;
 /// The most bytes of text that a listener gets at once.
 const MAX_PIECE: usize = 16 << 10;
 
+/// The most interpretations whose [`LiveState::skipped`] is kept after their end.
+const MAX_SHORTENED: usize = 64;
+
 /// The running interpretations by session.
 #[derive(Default)]
-pub struct LiveInterpretations(Mutex<HashMap<String, Arc<LiveInterpretation>>>);
+pub struct LiveInterpretations {
+    running: Mutex<HashMap<String, Arc<LiveInterpretation>>>,
+    /// Trace id and [`LiveState::skipped`] of interpretations that ended, for listeners that continue.
+    shortened: Mutex<VecDeque<(String, usize)>>,
+}
 
 /// An interpretation that is prepared, runs, or has just ended.
 pub struct LiveInterpretation {
@@ -42,6 +49,8 @@ struct LiveState {
     /// Set once the record of the call is written.
     call: Option<LiveCall>,
     text: String,
+    /// The bytes before `text` that were sent as a part of it and turned out to be reasoning. Positions count them.
+    skipped: usize,
     outcome: Option<LiveOutcome>,
     listeners: usize,
     /// A listener waits for the whole text, which is made even if it disconnects.
@@ -97,7 +106,7 @@ impl LiveInterpretations {
         session_id: &str,
         admits: impl FnOnce(Option<&LiveCall>) -> bool,
     ) -> Result<Option<LiveListener>> {
-        let Some(live) = lock_unpoisoned(&self.0).get(session_id).cloned() else { return Ok(None) };
+        let Some(live) = lock_unpoisoned(&self.running).get(session_id).cloned() else { return Ok(None) };
         if !admits(lock_unpoisoned(&live.state).call.as_ref()) {
             return Ok(None);
         }
@@ -109,7 +118,7 @@ impl LiveInterpretations {
     /// # Errors
     /// `too_many_calls` if it has the maximum number of listeners.
     pub fn join_or_begin(self: &Arc<Self>, session_id: &str) -> Result<(LiveListener, Option<LiveWriter>)> {
-        let mut running = lock_unpoisoned(&self.0);
+        let mut running = lock_unpoisoned(&self.running);
         if let Some(live) = running.get(session_id) {
             return Ok((live.listen()?, None));
         }
@@ -121,7 +130,25 @@ impl LiveInterpretations {
     }
 
     pub fn is_empty(&self) -> bool {
-        lock_unpoisoned(&self.0).is_empty()
+        lock_unpoisoned(&self.running).is_empty()
+    }
+
+    /// Returns a listener of a stored interpretation.
+    pub fn listen_to_stored(&self, record: CallRecord) -> LiveListener {
+        let shortened = lock_unpoisoned(&self.shortened);
+        let skipped = shortened.iter().find(|(trace_id, _)| *trace_id == record.trace_id).map_or(0, |found| found.1);
+        LiveListener::to_stored(record, skipped)
+    }
+
+    /// Remembers the part of a text that its record lacks.
+    fn compare(&self, live: &LiveInterpretation, record: &CallRecord) {
+        let result = record.result.as_deref().unwrap_or_default();
+        let skipped = lock_unpoisoned(&live.state).text.strip_suffix(result).map_or(0, str::len);
+        if skipped > 0 {
+            let mut shortened = lock_unpoisoned(&self.shortened);
+            shortened.truncate(MAX_SHORTENED - 1);
+            shortened.push_front((record.trace_id.clone(), skipped));
+        }
     }
 }
 
@@ -148,11 +175,11 @@ impl LiveInterpretation {
 }
 
 impl LiveListener {
-    /// Returns a listener of a stored interpretation.
-    pub fn to_stored(record: CallRecord) -> Self {
+    fn to_stored(record: CallRecord, skipped: usize) -> Self {
         let state = LiveState {
             call: Some(LiveCall::of(&record)),
             text: record.result.clone().unwrap_or_default(),
+            skipped,
             outcome: Some(LiveOutcome::Finished(Arc::new(record))),
             listeners: 1,
             ..LiveState::default()
@@ -205,15 +232,17 @@ impl LiveListener {
     }
 
     /// Returns the text after a position, or the end if there is none. Another position than that of an earlier piece
-    /// is moved back to the start of its character.
+    /// is moved back to the start of its character, and one behind the whole text to the beginning.
     pub fn progress(&mut self, position: usize) -> LiveProgress {
         self.changes.borrow_and_update();
         let state = lock_unpoisoned(&self.live.state);
         let text = &state.text;
-        let start = text.floor_char_boundary(position);
+        let position = position.saturating_sub(state.skipped);
+        let is_unknown = state.outcome.is_some() && position > text.len();
+        let start = if is_unknown { 0 } else { text.floor_char_boundary(position) };
         let end = text.floor_char_boundary(start.saturating_add(MAX_PIECE));
         if start < end {
-            return LiveProgress::Text(text[start..end].to_owned(), end);
+            return LiveProgress::Text(text[start..end].to_owned(), end + state.skipped);
         }
         state.outcome.clone().map_or(LiveProgress::Pending, LiveProgress::Ended)
     }
@@ -258,6 +287,9 @@ impl LiveWriter {
 
     /// Ends the interpretation for all listeners.
     pub fn end(self, outcome: Result<CallRecord>) {
+        if let Ok(record) = &outcome {
+            self.registry.compare(&self.live, record);
+        }
         self.close(match outcome {
             Ok(record) => LiveOutcome::Finished(Arc::new(record)),
             Err(error) => LiveOutcome::Failed(Arc::new(error)),
@@ -267,7 +299,7 @@ impl LiveWriter {
     /// Removes the interpretation before its listeners are told, so that their next request begins a new one.
     fn close(&self, outcome: LiveOutcome) {
         {
-            let mut running = lock_unpoisoned(&self.registry.0);
+            let mut running = lock_unpoisoned(&self.registry.running);
             if running.get(&self.session_id).is_some_and(|live| Arc::ptr_eq(live, &self.live)) {
                 running.remove(&self.session_id);
             }

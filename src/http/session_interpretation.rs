@@ -72,10 +72,10 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     match interpretation::find_existing(&context.app.core, &request)? {
         Some(Existing::Stored(record)) => {
-            return answer(context, LiveListener::to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
+            return answer(context, context.live.listen_to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
         }
         Some(Existing::Replayed(record)) => {
-            return answer(context, LiveListener::to_stored(*record), 0).await.map(MaybeReplayed::Replayed);
+            return answer(context, context.live.listen_to_stored(*record), 0).await.map(MaybeReplayed::Replayed);
         }
         Some(Existing::Refused(response)) => return Ok(MaybeReplayed::Refused(response)),
         None => {}
@@ -98,7 +98,7 @@ fn continued(
         return Ok(Some(listener));
     }
     let stored = interpretation::find_of_session(&context.app.core, session, &last_event.trace_id)?;
-    Ok(stored.map(LiveListener::to_stored))
+    Ok(stored.map(|record| context.live.listen_to_stored(record)))
 }
 
 /// Answers with the running interpretation, and stores that this request got it.

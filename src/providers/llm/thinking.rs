@@ -2,6 +2,7 @@
 
 /// Names of the tags in use.
 const TAGS: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
+const CLOSING_TAGS: [&str; 4] = ["</think>", "</thinking>", "</thought>", "</reasoning>"];
 
 /// Splits the text of one answer, which arrives in chunks.
 #[derive(Debug, Default)]
@@ -12,10 +13,7 @@ enum Part {
     /// Only the start of a possible opening tag, which is held back.
     Beginning(String),
     /// Inside the tags. The start of a possible closing tag is held back.
-    Thinking {
-        end: String,
-        held: String,
-    },
+    Thinking(String),
     /// After the tags, before the first character of the answer.
     Between,
     Answer,
@@ -28,7 +26,7 @@ impl Default for Part {
 }
 
 /// A text split into answer and reasoning.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Separated {
     pub answer: String,
     pub thinking: String,
@@ -44,9 +42,9 @@ impl ThinkingFilter {
                 Part::Beginning(held) => {
                     held.push_str(&rest);
                     let start = held.trim_start();
-                    if let Some((tag, inside)) = opening_tag(start) {
+                    if let Some(inside) = after_opening_tag(start) {
                         rest = String::from(inside);
-                        self.0 = Part::Thinking { end: format!("</{tag}>"), held: String::new() };
+                        self.0 = Part::Thinking(String::new());
                     } else if may_become_tag(start) {
                         return found;
                     } else {
@@ -55,14 +53,14 @@ impl ThinkingFilter {
                         return found;
                     }
                 }
-                Part::Thinking { end, held } => {
+                Part::Thinking(held) => {
                     held.push_str(&rest);
-                    if let Some(at) = held.find(end.as_str()) {
-                        found.thinking.push_str(&held[..at]);
-                        rest = held.split_off(at + end.len());
+                    if let Some((thinking, after)) = split_at_closing_tag(held) {
+                        found.thinking.push_str(thinking);
+                        after.clone_into(&mut rest);
                         self.0 = Part::Between;
                     } else {
-                        let kept = longest_start_at_end(held, end);
+                        let kept = CLOSING_TAGS.iter().map(|tag| longest_start_at_end(held, tag)).max().unwrap_or(0);
                         found.thinking.push_str(&held[..held.len() - kept]);
                         held.drain(..held.len() - kept);
                         return found;
@@ -88,29 +86,39 @@ impl ThinkingFilter {
     pub(super) fn finish(&mut self) -> Separated {
         match std::mem::replace(&mut self.0, Part::Answer) {
             Part::Beginning(answer) => Separated { answer, ..Separated::default() },
-            Part::Thinking { held: thinking, .. } => Separated { thinking, ..Separated::default() },
+            Part::Thinking(thinking) => Separated { thinking, ..Separated::default() },
             Part::Between | Part::Answer => Separated::default(),
         }
     }
 }
 
-/// Splits a whole text. The opening tag may be missing, because some templates write it into the prompt.
+/// Splits a whole text. The opening tag may be missing, because some templates write it into the prompt. A closing tag
+/// with nothing after it ended no reasoning.
 pub(super) fn separate(text: &str) -> Separated {
     let mut filter = ThinkingFilter::default();
     let (first, last) = (filter.push(text), filter.finish());
     let mut whole = Separated { answer: first.answer + &last.answer, thinking: first.thinking + &last.thinking };
-    if whole.thinking.is_empty() {
-        let end = TAGS.iter().find_map(|tag| whole.answer.split_once(&format!("</{tag}>")));
-        if let Some((thinking, answer)) = end {
-            whole = Separated { answer: answer.trim_start().to_owned(), thinking: thinking.to_owned() };
-        }
+    if whole.thinking.is_empty()
+        && let Some((before, after)) = split_at_closing_tag(&whole.answer)
+        && !TAGS.iter().any(|tag| before.contains(&format!("<{tag}>")))
+    {
+        let (before, after) = (before.to_owned(), after.trim_start().to_owned());
+        whole = if after.is_empty() {
+            Separated { answer: before, thinking: String::new() }
+        } else {
+            Separated { answer: after, thinking: before }
+        };
     }
     whole
 }
 
-/// Returns the name of the tag at the beginning, and the text after it.
-fn opening_tag(text: &str) -> Option<(&'static str, &str)> {
-    TAGS.into_iter().find_map(|tag| Some((tag, text.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?)))
+fn after_opening_tag(text: &str) -> Option<&str> {
+    TAGS.into_iter().find_map(|tag| text.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>'))
+}
+
+/// Returns the texts before and after the first closing tag. Some models close another tag than they opened.
+fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
+    CLOSING_TAGS.iter().filter_map(|tag| text.split_once(tag)).min_by_key(|(before, _)| before.len())
 }
 
 fn may_become_tag(start: &str) -> bool {
@@ -148,20 +156,29 @@ mod tests {
             ("<think>先看本卦</think>\n\n大吉", "先看本卦", "大吉"),
             ("\n <thinking>a <b> </b</thinking>大吉", "a <b> </b", "大吉"),
             ("<think></think>大吉", "", "大吉"),
+            ("<thinking>先看本卦</think>大吉", "先看本卦", "大吉"),
+            ("<think>先看</think>大吉</think>宜守", "先看", "大吉</think>宜守"),
             ("<think>没有结束</thi", "没有结束</thi", ""),
             ("<", "", "<"),
             ("<thin", "", "<thin"),
             ("<b>大吉</b>", "", "<b>大吉</b>"),
             ("大吉<think>x</think>", "", "大吉<think>x</think>"),
             (" 大吉", "", " 大吉"),
+            ("大吉<think>x</think>宜守", "", "大吉<think>x</think>宜守"),
         ] {
             let expected = Separated { answer: answer.to_owned(), thinking: thinking.to_owned() };
-            assert_eq!(slowly(text), expected, "{text}");
-            if !text.starts_with("大吉<think>") {
-                assert_eq!(separate(text), expected, "{text}");
-            }
+            assert_eq!((slowly(text), separate(text)), (expected.clone(), expected), "{text}");
         }
-        let without_opening = separate("先看本卦</think>大吉");
-        assert_eq!((without_opening.thinking.as_str(), without_opening.answer.as_str()), ("先看本卦", "大吉"));
+        for (text, thinking, answer) in [
+            ("先看本卦</think>大吉", "先看本卦", "大吉"),
+            ("大吉。宜守。</think>\n", "", "大吉。宜守。"),
+            ("</think>大吉", "", "大吉"),
+        ] {
+            assert_eq!(
+                separate(text),
+                Separated { answer: answer.to_owned(), thinking: thinking.to_owned() },
+                "{text}"
+            );
+        }
     }
 }

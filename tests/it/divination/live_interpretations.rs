@@ -118,6 +118,35 @@ fn asking_again_continues_the_running_stream_from_its_start() {
 }
 
 #[test]
+fn a_stream_continues_after_reasoning_without_an_opening_tag() {
+    for (first, expected) in [
+        ("先看本卦。</think>\n\n泽雷", "随，元亨。"),
+        // Left within the reasoning.
+        ("先看本卦。", "泽雷随，元亨。"),
+    ] {
+        let rest = if first.contains("think") { "随，" } else { "</think>泽雷随，" };
+        let model = FakeModel::start(ModelBehaviour::Gated(vec![first, rest, "元亨。"]));
+        let server = model.setup().start();
+        let user = server.sign_in_by_email(EMAIL);
+        let session = session(&server, &user);
+        let end = first.rsplit('\n').next().unwrap();
+        let (left, received) = listen(&server, &user, &session, &json!({}), &format!("{end}\"}}\n\n"));
+        drop(left);
+        let last = received.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap().to_owned();
+        model.open_gate();
+        eventually("the call ends", || status(&server) == "succeeded");
+        assert_eq!(interpret(&server, &user, &session).send().expect(200).json()["result"], WHOLE);
+        let continued = streamed(again(&server, &user, &session)).header("last-event-id", &last).send().expect(200);
+        assert_eq!(complete(&continued.text()), expected);
+        // A position behind the end begins anew.
+        let behind = format!("{}:99999", last.split_once(':').unwrap().0);
+        let anew = streamed(again(&server, &user, &session)).header("last-event-id", &behind).send().expect(200);
+        assert_eq!(complete(&anew.text()), WHOLE);
+        assert_eq!(model.calls().len(), 1);
+    }
+}
+
+#[test]
 fn a_stream_continues_after_the_last_event() {
     let model = gated();
     let server = model.setup().start();
