@@ -923,10 +923,10 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Lists the caller's notifications, newest first, without the kinds that are switched off."),
         get("/api/v1/notifications/stream", OwnUser, v1::notification_stream::stream)
             .named("streamNotifications")
-            .notes("Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume.")
+            .notes("Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume. After the restore of a backup that id is 410: load the app's data again and open the stream without it.")
             .summary("Streams new notifications and changed balances while the app is open, as events.")
-            .resumable("^[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,9}$", "42.7.0")
-            .errors(&[InvalidParameters]),
+            .resumable("^[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,9}\\.[0-9]{1,15}$", "42.7.0.1767225600000")
+            .errors(&[InvalidParameters, CursorExpired]),
         get("/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count)
             .named("countUnreadNotifications")
             .notes("For the badge of the inbox.")

@@ -178,7 +178,10 @@ export class YarrowClient {
     }
   }
 
-  /** Deletes the account, which needs a recent sign-in, and forgets the sign-in. */
+  /**
+   * Deletes the account, which needs a recent sign-in, and forgets the sign-in. Show what is lost before: `deletion` of
+   * `get("/api/v1/account")`.
+   */
   async deleteAccount(): Promise<void> {
     await this.delete("/api/v1/account");
   }
@@ -290,6 +293,11 @@ export class YarrowClient {
         }
       } catch (error) {
         if (request.options.signal?.aborted) throw error;
+        // The service lost the events of that id, so the stream begins anew.
+        if (error instanceof ProblemError && error.status === 410 && lastEventId !== undefined) {
+          lastEventId = undefined;
+          continue;
+        }
         // `send` has repeated what can be repeated, so a problem from it stands. One that ended the stream may pass.
         if (error instanceof ProblemError && !TEMPORARY.includes(error.status)) throw error;
         cause = error;

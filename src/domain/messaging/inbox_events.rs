@@ -9,11 +9,11 @@ use crate::{
     core::Core,
     domain::{
         identity::{preferences, users::User},
-        messaging::notifications::{self, InboxItem},
+        messaging::notifications::{self, InboxItem, LastNotification},
         money::ledger,
         operations::changes::{self, Balances, LastEntries},
     },
-    error::Result,
+    error::{Code, Error, Result},
     store::Read,
     types::UserId,
 };
@@ -26,14 +26,15 @@ const MAX_ROWS: u32 = 1_000;
 /// The position of a stream: the last notification, and the numbers of the last ledger entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxPosition {
-    notification: i64,
+    notification: LastNotification,
     points: i64,
     coins: i64,
 }
 
 impl fmt::Display for InboxPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}.{}", self.notification, self.points, self.coins)
+        let LastNotification { id, sent_at } = self.notification;
+        write!(formatter, "{id}.{}.{}.{sent_at}", self.points, self.coins)
     }
 }
 
@@ -41,10 +42,13 @@ impl FromStr for InboxPosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let mut numbers = text.trim().split('.').map(|number| number.parse::<u32>().map(i64::from).map_err(drop));
-        let mut next = || numbers.next().unwrap_or(Err(()));
-        let position = Self { notification: next()?, points: next()?, coins: next()? };
-        if numbers.next().is_none() { Ok(position) } else { Err(()) }
+        let numbers = text.trim().split('.').map(|number| number.parse().ok().filter(|number| *number >= 0));
+        match numbers.collect::<Option<Vec<i64>>>().as_deref() {
+            Some(&[id, points, coins, sent_at]) => {
+                Ok(Self { notification: LastNotification { id, sent_at }, points, coins })
+            }
+            _ => Err(()),
+        }
     }
 }
 
@@ -72,8 +76,26 @@ pub fn current(core: &Core, user: &User) -> Result<InboxState> {
     let unread = notifications::unread_count(core, user)?;
     core.store.read(|tx| {
         let (balances, LastEntries { points, coins }) = changes::balances_in(tx, user.id)?;
-        let position = InboxPosition { notification: notifications::newest_id_in(tx)?, points, coins };
+        let position = InboxPosition { notification: notifications::newest_for_in(tx, user.id)?, points, coins };
         Ok(InboxState { unread, balances, position })
+    })
+}
+
+/// Checks that the events up to a position happened.
+///
+/// # Errors
+/// `cursor_expired` if the restore of a backup may have lost some of them.
+pub fn require_known(core: &Core, user: &User, position: InboxPosition) -> Result<()> {
+    core.store.read(|tx| {
+        let (_, LastEntries { points, coins }) = changes::balances_in(tx, user.id)?;
+        let is_known = position.points <= points
+            && position.coins <= coins
+            && notifications::is_known_in(tx, user.id, position.notification)?;
+        let detail = (
+            "The service has lost events up to this one. Continue without `Last-Event-ID` and load the app's data again.",
+            "服务已丢失此事件及之前的部分事件。请不带 `Last-Event-ID` 重新连接，并重新加载数据。",
+        );
+        if is_known { Ok(()) } else { Err(Error::new(Code::CursorExpired).detail(detail)) }
     })
 }
 
@@ -89,7 +111,8 @@ pub fn news(core: &Core, user: &User, from: InboxPosition) -> Result<InboxNews> 
         Ok(InboxNews {
             items: items
                 .map(|item| {
-                    let notification = item.notification.id;
+                    let notification =
+                        LastNotification { id: item.notification.id, sent_at: item.notification.created_at.0 };
                     (item, InboxPosition { notification, ..from })
                 })
                 .collect(),
@@ -144,9 +167,12 @@ mod tests {
 
     #[test]
     fn positions_are_read_as_written() {
-        let position = InboxPosition { notification: 42, points: 7, coins: 0 };
+        let notification = LastNotification { id: 42, sent_at: 1_767_225_600_000 };
+        let position = InboxPosition { notification, points: 7, coins: 0 };
         assert_eq!(position.to_string().parse(), Ok(position));
-        for text in ["", "42", "42.7", "42.7.0.1", "42.7.-1", "x.1.1", "42.7.0.", "99999999999.1.1"] {
+        for text in
+            ["", "42", "42.7", "42.7.0", "42.7.0.1.1", "42.7.-1.1", "x.1.1.1", "42.7.0.", "99999999999999999999.1.1.1"]
+        {
             assert_eq!(text.parse::<InboxPosition>(), Err(()), "{text}");
         }
     }

@@ -22,7 +22,7 @@ use crate::{
             preferences::{self, Preferences},
             users::User,
         },
-        messaging::notifications::{self, InboxItem, ReadMark},
+        messaging::notifications::{self, InboxItem, LastNotification, ReadMark},
         money::ledger::{self, Asset},
         operations::deletions::{self, DeletedKind, Deletion},
     },
@@ -35,7 +35,7 @@ use crate::{
 /// The size of history records after which a page ends.
 const MAX_HISTORY_BYTES: i64 = 1 << 20;
 const SEAL_BYTES: usize = 16;
-const NUMBERS: usize = 11;
+const NUMBERS: usize = 12;
 
 /// The positions up to which a client knows the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ struct Positions {
     preferences: i64,
     points: i64,
     coins: i64,
-    notifications: i64,
+    notifications: LastNotification,
     reads: i64,
     mark: i64,
 }
@@ -125,7 +125,7 @@ impl ChangesCursor {
                 preferences: next(),
                 points: next(),
                 coins: next(),
-                notifications: next(),
+                notifications: LastNotification { id: next(), sent_at: next() },
                 reads: next(),
                 mark: next(),
             },
@@ -141,7 +141,7 @@ impl ChangesCursor {
             preferences,
             points,
             coins,
-            notifications,
+            notifications: LastNotification { id: notification, sent_at: notified_at },
             reads,
             mark,
         } = self.positions;
@@ -154,7 +154,8 @@ impl ChangesCursor {
             preferences,
             points,
             coins,
-            notifications,
+            notification,
+            notified_at,
             reads,
             mark,
         ]
@@ -196,11 +197,12 @@ impl Positions {
 }
 
 fn require_current_in(tx: &Read<'_>, max_age: Duration, user: UserId, cursor: ChangesCursor) -> Result<()> {
-    let Positions { sessions, history, .. } = cursor.positions;
+    let Positions { sessions, history, notifications, .. } = cursor.positions;
     let last_deletion = deletions::last_number_in(tx, user)?;
     // Every number that a client has seen is that of a row, or lower than the number of a deletion.
     let is_ahead = sessions > last_deletion && sessions > sessions::last_change_in(tx, user)?
-        || history > last_deletion && history > history::last_change_in(tx, user)?;
+        || history > last_deletion && history > history::last_change_in(tx, user)?
+        || !notifications::is_known_in(tx, user, notifications)?;
     let is_old = cursor.at < tx.now.minus(max_age);
     if is_old || is_ahead { Err(Code::CursorExpired.into()) } else { Ok(()) }
 }

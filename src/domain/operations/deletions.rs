@@ -54,6 +54,12 @@ pub fn record_in(tx: &Write<'_>, user: UserId, kind: DeletedKind, subjects: &[St
     .map(drop)
 }
 
+/// Returns true if the deletion is recorded.
+pub fn is_recorded_in(tx: &Read<'_>, user: UserId, kind: DeletedKind, subject: &str) -> Result<bool> {
+    let sql = "select exists (select 1 from deletions where user_id = ?1 and kind = ?2 and subject = ?3)";
+    tx.one(sql, (user.0, kind.name(), subject), |row| row.get(0))
+}
+
 /// Returns the user's deletions after a number, in order.
 pub fn list_after_in(tx: &Read<'_>, user: UserId, number: i64, limit: u32) -> Result<Vec<Deletion>> {
     tx.all(

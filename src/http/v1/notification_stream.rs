@@ -80,6 +80,9 @@ pub async fn stream(context: RequestContext, _: Nothing) -> Result<InboxStreamRe
         let state = inbox_events::current(&context.app.core, &user)?;
         return Ok(InboxStreamReply::Json(InboxStateShown::from(&state)));
     }
+    if let Some(position) = last {
+        inbox_events::require_known(&context.app.core, &user, position)?;
+    }
     // Before the state is read, so that nothing is missed in between.
     let subscription = context.inbox.subscribe(user.id, context.token.clone())?;
     let state = inbox_events::current(&context.app.core, &user)?;

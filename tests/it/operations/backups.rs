@@ -1,6 +1,7 @@
 //! Backups: creation under load, pruning, rehearsal, restore and kills.
 
 use std::{
+    io::Read,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread::{scope, sleep},
@@ -11,7 +12,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{
-    CommandOutput, Server, Setup, copy_directory, eventually, filler_statement, kill_after, kill_at_intervals, open_app,
+    Caller, CommandOutput, Response, Server, Setup, copy_directory, eventually, filler_statement, kill_after,
+    kill_at_intervals, open_app, raw::RawConnection,
 };
 
 const PHONE: &str = "13800138000";
@@ -185,6 +187,69 @@ fn restores_everything_and_keeps_the_previous_database() {
     assert_eq!(tables, 0, "the keys do not stay in the database");
     let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     assert_eq!(audit["items"][0]["action"], "yarrow restore", "{audit}");
+}
+
+/// Opens the stream of news and returns the id of its first event, with the text up to `end`.
+fn news(server: &Server, user: &Caller, last: Option<&str>, end: &str) -> (String, String) {
+    let mut wire = RawConnection::to(server);
+    let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
+    wire.send(&format!(
+        "GET /api/v1/notifications/stream HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n{last}authorization: Bearer {}\r\n\r\n",
+        user.token
+    ));
+    let mut received = String::new();
+    while !received.contains(end) {
+        let mut buffer = [0; 4096];
+        let count = wire.0.read(&mut buffer).unwrap();
+        assert!(count > 0, "{received}");
+        received.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    let id = received.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_default().to_owned();
+    (id, received)
+}
+
+#[test]
+fn positions_that_a_restore_lost_are_refused() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let setup = || Setup::default().on(temp_dir.path()).with("BACKUP_EVERY", "0 s");
+    let mut server = setup().start();
+    let user = server.sign_in(PHONE);
+    let send = |server: &Server, title: &str| server.command(&["notify", "send", title, "…", "--all"]).expect(0);
+    let changes =
+        |server: &Server, cursor: &str| server.get("/api/v1/changes").by(&user).query(&[("since", cursor)]).send();
+    let cursor_of = |response: &Response| response.json()["cursor"].as_str().unwrap().to_owned();
+    send(&server, "kept");
+    let (kept, _) = news(&server, &user, None, "event: open");
+    let kept_cursor = cursor_of(&changes(&server, "").expect(200));
+    let created = server.command(&["backup", "create"]).expect(0).json();
+    for number in 0..5 {
+        send(&server, &format!("lost {number}"));
+    }
+    let (lost, _) = news(&server, &user, None, "event: open");
+    let lost_cursor = cursor_of(&changes(&server, &kept_cursor).expect(200));
+    assert_eq!(server.terminate(), Some(0));
+    run(temp_dir.path(), &["restore", created["name"].as_str().unwrap(), "--yes"]).expect(0);
+    let server = setup().start();
+    // Before, while and after the ids are given again.
+    for number in 0..7 {
+        let continued = server.get("/api/v1/notifications/stream").by(&user).header("last-event-id", &lost);
+        continued.header("accept", "text/event-stream").send().expect_problem(410, "cursor_expired");
+        changes(&server, &lost_cursor).expect_problem(410, "cursor_expired");
+        changes(&server, &kept_cursor).expect(200);
+        send(&server, &format!("new {number}"));
+    }
+    let (_, since) = news(&server, &user, Some(&kept), "new 6");
+    assert!((0..7).all(|number| since.contains(&format!("new {number}"))), "{since}");
+    // The deletion of the newest notification loses nothing.
+    let (last, _) = news(&server, &user, None, "event: open");
+    let newest = server.get("/api/v1/notifications").by(&user).send().expect(200).json()["items"][0]["id"].clone();
+    server.command(&["notify", "delete", newest.as_str().unwrap(), "--yes"]).expect(0);
+    news(&server, &user, Some(&last), "event: open");
+    let invented = ["999999999.0.0.1767225600000", "1.999999999.0.1767225600000", "1.0.999999999.1767225600000"];
+    for id in invented {
+        let continued = server.get("/api/v1/notifications/stream").by(&user).header("last-event-id", id);
+        continued.header("accept", "text/event-stream").send().expect_problem(410, "cursor_expired");
+    }
 }
 
 #[test]

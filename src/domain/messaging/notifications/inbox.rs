@@ -17,7 +17,7 @@ use crate::{
             preferences::{self, NotificationKind, Preferences},
             users::{self, User},
         },
-        operations::deletions,
+        operations::deletions::{self, DeletedKind},
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Row, RowResult, SnapshotId, Write},
@@ -197,13 +197,21 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     super::sending::delete_orphans_in(tx, direct)
 }
 
-/// The notifications sent after an id, oldest first.
+/// The last notification that a client knows. Ids are given again after the restore of a backup, at later times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastNotification {
+    pub id: i64,
+    /// In milliseconds; 0 before the first.
+    pub sent_at: i64,
+}
+
+/// The notifications sent after another, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct NewNotifications {
     /// Those that the user may see, of all kinds.
     pub items: Vec<InboxItem>,
-    /// The id up to which they were read.
-    pub through: i64,
+    /// The last one that was read.
+    pub through: LastNotification,
     pub has_more: bool,
 }
 
@@ -215,8 +223,9 @@ pub struct ReadMark {
     pub at: Timestamp,
 }
 
-/// Returns the user's notifications after this id, oldest first. Kinds that are switched off are included.
-pub fn list_after_in(tx: &Read<'_>, user: &User, id: i64, limit: u32) -> Result<NewNotifications> {
+/// Returns the user's notifications after this one, oldest first. Kinds that are switched off are included.
+pub fn list_after_in(tx: &Read<'_>, user: &User, last: LastNotification, limit: u32) -> Result<NewNotifications> {
+    let id = last.id;
     let since = read_state_in(tx, user.id, user.created_at)?.since;
     let first = since.max(ordinal_below_in(tx, id.saturating_add(1))?.unwrap_or(0));
     let mut items =
@@ -232,7 +241,10 @@ pub fn list_after_in(tx: &Read<'_>, user: &User, id: i64, limit: u32) -> Result<
     items.sort_unstable_by_key(|item| item.notification.id);
     items.truncate(limit as usize);
     let has_more = items.len() == limit as usize;
-    let through = items.last().map_or(id, |last| last.notification.id);
+    let through = items.last().map_or(last, |InboxItem { notification, .. }| LastNotification {
+        id: notification.id,
+        sent_at: notification.created_at.0,
+    });
     items.retain(|item| !item.notification.has_expired(tx.now));
     Ok(NewNotifications { items, through, has_more })
 }
@@ -256,6 +268,36 @@ pub fn recipients_after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Option<
         )?);
     }
     Ok(Some(users))
+}
+
+/// Returns the newest notification to everybody or to this user.
+pub fn newest_for_in(tx: &Read<'_>, user: UserId) -> Result<LastNotification> {
+    let last_of = |row: &Row<'_>| Ok(LastNotification { id: row.get(0)?, sent_at: row.get(1)? });
+    let broadcast = tx.first(
+        "select id, created_at from notifications where ordinal is not null order by id desc limit 1",
+        (),
+        last_of,
+    )?;
+    let own = tx.first(
+        "select id, created_at from notifications \
+         where id = (select max(notification_id) from notification_recipients where user_id = ?1)",
+        [user.0],
+        last_of,
+    )?;
+    Ok(broadcast.into_iter().chain(own).max_by_key(|last| last.id).unwrap_or_default())
+}
+
+/// Returns false if the notification, and those before it, may have been lost by the restore of a backup.
+pub fn is_known_in(tx: &Read<'_>, user: UserId, last: LastNotification) -> Result<bool> {
+    let at_or_before = "select created_at from notifications where id <= ?1 order by id desc limit 1";
+    let sent_at = tx.first(at_or_before, [last.id], |row| row.get::<i64>(0))?;
+    if sent_at.is_some_and(|sent_at| sent_at > last.sent_at) {
+        return Ok(false);
+    }
+    let deleted = "select exists (select 1 from notification_deletions where notification_id = ?1)";
+    Ok(last.id <= newest_for_in(tx, user)?.id
+        || tx.one(deleted, [last.id], |row| row.get(0))?
+        || deletions::is_recorded_in(tx, user, DeletedKind::Notification, &last.id.to_string())?)
 }
 
 /// Returns the id of the newest notification, or 0.
