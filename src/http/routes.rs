@@ -261,13 +261,13 @@ fn identity() -> Vec<Endpoint> {
             .body_limit(AUTH)
             .errors(&[NotFound]),
         get("/api/v1/account", OwnUser, account::find).named("getAccount")
-            .notes("For the page of the account. Has the profile, the addresses and the time of registration.").summary("Returns the caller's account."),
+            .notes("For the page of the account. Has the profile, the addresses, the time of registration, and in `deletion` what the user would lose with the account.").summary("Returns the caller's account."),
         patch("/api/v1/account", OwnUser, account::change).named("updateAccount")
             .notes("Fields that are not sent stay. An empty text clears a field. Nickname and signature are screened.")
             .summary("Changes the profile fields that are sent.")
             .errors(&[NicknameSuspended, ContentRejected, ModerationUnavailable, TooManyRequests]),
         delete("/api/v1/account", OwnUser, account::delete).named("deleteAccount")
-            .notes("Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. Points are parked for the email address.")
+            .notes("Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. The points of an account with an email address are parked for it; the points of an account without one, and all coins, are lost. Show `deletion` of `getAccount` before. An email address that is added first keeps the points, and `exchangeCoins` makes points of coins where the operator set a rate.")
             .summary("Deletes the account and all personal data. Requires a recent sign-in.")
             .body_limit(AUTH)
             .errors(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
@@ -598,7 +598,7 @@ fn balances_and_products() -> Vec<Endpoint> {
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
         post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset).named("resetCoins")
-            .notes("A step of a cancellation. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.")
+            .notes("A step of a cancellation: the coins are lost, so show the balance before. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),

@@ -14,11 +14,18 @@ use yarrow::{
     },
     error::{Code, Result},
     store::Pending,
+    types::pluralize,
 };
 
 /// Deletes the account, after confirmation.
 pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, yes: bool) -> Result<()> {
-    let question = format!("Delete user {} and all personal data? Existing backups keep their copy.", user.id);
+    let lost = accounts::find(&app.core, user.id)?.after_deletion;
+    let question = format!(
+        "Delete user {} and all personal data, with {} and {}? Existing backups keep their copy.",
+        user.id,
+        pluralize(lost.coins_lost, "coin", "coins"),
+        pluralize(lost.points_lost, "point that is not parked", "points that are not parked"),
+    );
     confirm(yes, &question)?;
     let by = cli_authority(reason);
     match accounts::erase(&app.core, user.id, DeletionActor::Operator).and_then(Pending::wait) {

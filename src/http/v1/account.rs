@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     domain::identity::{
-        accounts::{self, DeletionActor, ProvedAddress},
+        accounts::{self, BalancesAfterDeletion, DeletionActor, ProvedAddress},
         identities::{IdentityProvider, UserIdentity},
         identity_proofs::IdentityProof,
         profile,
@@ -101,13 +101,36 @@ pub struct AccountResponse {
     /// The balance of coins, used by the first API generation.
     #[schema(example = 0)]
     coins: i64,
+    deletion: DeletionShown,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
+/// The effect that a deletion of the account would have on the balances, to be shown before it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AccountDeletion)]
+pub struct DeletionShown {
+    /// Points that would be parked for the email address, for the next account with it.
+    #[schema(example = 100)]
+    points_kept: i64,
+    /// Points that would be lost, because the account has no email address.
+    #[schema(example = 0)]
+    points_lost: i64,
+    /// Coins that would be lost.
+    #[schema(example = 0)]
+    coins_lost: i64,
+}
+
+impl From<BalancesAfterDeletion> for DeletionShown {
+    fn from(BalancesAfterDeletion { points_kept, points_lost, coins_lost }: BalancesAfterDeletion) -> Self {
+        Self { points_kept, points_lost, coins_lost }
+    }
+}
+
 impl From<accounts::Account> for AccountResponse {
     fn from(account: accounts::Account) -> Self {
-        let accounts::Account { user, profile, identities, points, coins } = account;
+        let accounts::Account { user, profile, identities, points, coins, after_deletion } = account;
         Self {
             id: user.id,
             email: user.email,
@@ -119,6 +142,7 @@ impl From<accounts::Account> for AccountResponse {
             signature: profile.signature,
             points,
             coins,
+            deletion: after_deletion.into(),
             created_at: user.created_at,
         }
     }

@@ -248,6 +248,23 @@ fn concurrent_returns_restore_once() {
 }
 
 #[test]
+fn an_account_says_before_its_deletion_what_is_lost() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.grant(&server.api_key("shop"), PHONE, 7);
+    server.command(&["points", "adjust", PHONE, "30", "--reason", "tests"]).expect(0);
+    let shown = || server.get("/api/v1/account").by(&user).send().expect(200).json()["deletion"].clone();
+    assert_eq!(shown(), json!({ "pointsKept": 0, "pointsLost": 30, "coinsLost": 7 }));
+    let code = server.request_email_code(EMAIL, "address");
+    let address = json!({ "email": EMAIL, "code": code });
+    server.post("/api/v1/account/address").by(&user).json(&address).send().expect(200);
+    assert_eq!(shown(), json!({ "pointsKept": 130, "pointsLost": 0, "coinsLost": 7 }));
+    delete(&server, &user).send().expect(204);
+    let back = server.log_in_by_email(EMAIL);
+    assert_eq!((&back["user"]["points"], &back["user"]["coins"]), (&json!(130), &json!(0)));
+}
+
+#[test]
 fn deletes_accounts_that_have_only_a_phone_number() {
     let server = Setup::default().with_fast_jobs().start();
     let user = server.sign_in(PHONE);

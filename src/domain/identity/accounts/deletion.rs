@@ -18,7 +18,8 @@ use crate::{
         identity::{
             codes::{self, AddressHmac},
             email_rewards::{self, EmailHmac},
-            identities, preferences, staff_notes, suspensions, tokens, users,
+            identities, preferences, staff_notes, suspensions, tokens,
+            users::{self, User},
         },
         messaging::{
             feedback::{self, FeedbackFilter},
@@ -86,12 +87,28 @@ pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>
     }))
 }
 
-/// Counts the rows of a user that a deletion would remove, and those that remain without personal data.
+/// The effect of a deletion on the balances. Without an email address nobody could prove later whose they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BalancesAfterDeletion {
+    /// Points that are parked for the email address.
+    pub points_kept: i64,
+    pub points_lost: i64,
+    pub coins_lost: i64,
+}
+
+impl BalancesAfterDeletion {
+    pub fn of(user: &User, points: i64, coins: i64) -> Self {
+        let points_kept = if user.email.is_some() { points } else { 0 };
+        Self { points_kept, points_lost: points - points_kept, coins_lost: coins }
+    }
+}
+
+/// Counts the coins, points and rows of a user that a deletion would remove, and those that remain without personal data.
 ///
 /// # Errors
 /// `not_found`.
 pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
-    core.store.read(|tx| users::find_in(tx, user))?;
+    let balances = super::find(core, user)?.after_deletion;
     let newest = PageRequest::of_newest(1);
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let own_feedback = FeedbackFilter { user: Some(user), ..FeedbackFilter::default() };
@@ -105,6 +122,8 @@ pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
     let counts = |counts: &[(&str, i64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     Ok(DeletionPreview {
         delete: counts(&[
+            ("coins", balances.coins_lost),
+            ("points", balances.points_lost),
             ("tokens", number(tokens::list_devices(core, user, None)?.len())),
             ("history", history::count(core, user)?),
             ("interpretations", interpretation::count_of_user(core, user)?),
@@ -113,6 +132,7 @@ pub fn preview_deletion(core: &Core, user: UserId) -> Result<DeletionPreview> {
             ("staff_notes", number(staff_notes::list(core, user)?.len())),
         ]),
         keep: counts(&[
+            ("points", balances.points_kept),
             ("ledger_entries", entries),
             ("payment_orders", orders::list(core, own_orders, newest)?.total),
             ("store_purchases", records::list(core, own_purchases, newest)?.total),

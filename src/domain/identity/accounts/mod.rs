@@ -9,7 +9,7 @@ mod deletion;
 mod last_delivery;
 
 pub use code_messages::{CodeMessages, code_messages};
-pub use deletion::{DeletionActor, erase, preview_deletion};
+pub use deletion::{BalancesAfterDeletion, DeletionActor, erase, preview_deletion};
 pub use export::export;
 pub use identity_sign_in::{
     IdentityEventEffect, IdentitySignIn, link_identity, receive_apple_event, sign_in_with_identity, unlink_identity,
@@ -105,16 +105,20 @@ pub struct Account {
     pub identities: Vec<UserIdentity>,
     pub points: i64,
     pub coins: i64,
+    pub after_deletion: BalancesAfterDeletion,
 }
 
 pub fn find(core: &Core, user: UserId) -> Result<Account> {
     core.store.read(|tx| {
+        let (points, coins) = (points::balance_in(tx, user)?, ledger::balance_in(tx, user, Asset::Coin)?);
+        let found = users::find_in(tx, user)?;
         Ok(Account {
-            user: users::find_in(tx, user)?,
+            after_deletion: BalancesAfterDeletion::of(&found, points, coins),
+            user: found,
             profile: users::profile_in(tx, user)?,
             identities: identities::of_user_in(tx, user)?,
-            points: points::balance_in(tx, user)?,
-            coins: ledger::balance_in(tx, user, Asset::Coin)?,
+            points,
+            coins,
         })
     })
 }

@@ -1099,6 +1099,8 @@ pub fn table(language: Language, name: &str) -> &str {
         "invites" => ("邀请", "invites"),
         "invite_addresses" => ("邀请地址", "invited addresses"),
         "balances" => ("余额", "balances"),
+        "coins" => ("金币", "coins"),
+        "points" => ("积分", "points"),
         "ledger_entries" => ("账本记录", "ledger entries"),
         "ledger_audit" => ("账本审计", "audit of the ledger"),
         "email_rewards" => ("邮箱奖励", "email rewards"),
