@@ -37,6 +37,9 @@ pub(super) fn check(config: &Config, require: &mut impl FnMut(bool, &str)) {
         let fault = format!("auth.token_headers: `{name}` is not a header for tokens");
         require(is_header_name(name) && !HEADERS_IN_USE.contains(&name.to_ascii_lowercase().as_str()), &fault);
     }
+    for name in &config.server.allowed_headers {
+        require(is_header_name(name), &format!("server.allowed_headers: `{name}` is not the name of a header"));
+    }
     for (name, path) in key_files(config) {
         let is_name = path.is_none_or(|path| !looks_like_key(path));
         require(is_name, &format!("{name}: must be the name of a file, not its content"));

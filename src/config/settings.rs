@@ -39,6 +39,8 @@ declare::settings! {
             "Host names of listeners without TLS on loopback addresses and of the listeners for administrators and metrics, besides `server.domain` and the host of `server.public_url`. Requests for other names are rejected, which prevents DNS rebinding. IP addresses and names without a dot are always accepted.";
         allowed_origins: Vec<OriginPattern> = "",
             "Origins of web pages, besides the service's own, that may call the API from a browser and read its responses (CORS), such as `https://app.example.com`; `https://*.example.com` allows all hosts below. They may not call /admin.";
+        allowed_headers: Vec<String> = "traceparent, tracestate, baggage, sentry-trace",
+            "Headers that pages of `server.allowed_origins` may send besides those that the API reads, such as those of browser tracing.";
         sunset: Option<Date> = "",
             "Day from which deprecated endpoints may be gone, such as 2027-12-31. If set, their responses name it (`Sunset`) and what replaces them (`Link`).";
         hsts: Duration = "180 days",

@@ -4,7 +4,7 @@
 //! rules are those of Go's `http.CrossOriginProtection`: `Sec-Fetch-Site` decides, or else `Origin` compared with
 //! `Host`. Requests without either do not come from a browser.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, header};
 
 use super::cors;
 use crate::config::ServerConfig;
@@ -22,17 +22,9 @@ pub fn is_foreign<B>(request: &Request<B>, server: &ServerConfig) -> bool {
     let is_foreign = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         Some(b"same-origin" | b"none") => false,
         Some(_) => true,
-        None => origin.is_some_and(|origin| !is_own(origin, headers, server)),
+        None => origin.is_some_and(|origin| !cors::is_own(origin, headers, server)),
     };
     is_foreign && !(cors::serves(request.uri().path()) && origin.is_some_and(|origin| cors::allows(server, origin)))
-}
-
-/// Returns true if the origin is that of the request's host, or of the public address: a proxy may replace `Host`.
-fn is_own(origin: &str, headers: &HeaderMap, server: &ServerConfig) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let of_host = origin.split_once("://").is_some_and(|(_, authority)| host == Some(authority));
-    let public = server.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
-    of_host || public.is_some_and(|url| url.origin().ascii_serialization() == origin)
 }
 
 #[cfg(test)]

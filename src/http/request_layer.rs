@@ -111,7 +111,7 @@ impl RequestLayer {
         let guard = AccessLogGuard { shared: &self.shared, meta: &meta, method, status: CLIENT_DISCONNECTED };
         let page = self.shared.cors.origin_of(&request, &self.shared.app.core.config.server);
         let is_shared = cors::serves(request.uri().path());
-        let mut response = self.respond(request, Arc::clone(&meta), page.is_some()).await;
+        let mut response = self.respond(request, Arc::clone(&meta)).await;
         // Some endpoints of administrators are outside /admin.
         let is_shared = is_shared && meta.endpoint.get().is_none_or(|endpoint| endpoint.admits_pages);
         self.shared.cors.add_to(response.headers_mut(), is_shared, page);
@@ -121,12 +121,7 @@ impl RequestLayer {
         guard.finish(response)
     }
 
-    async fn respond(
-        &self,
-        mut request: Request<Body>,
-        meta: Arc<RequestMeta>,
-        is_from_allowed_page: bool,
-    ) -> Response<Body> {
+    async fn respond(&self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
         if let Err(error) = self.admit(&request) {
             if self.has_console && console::is_below(request.uri().path()) {
                 return console::refusal(&self.shared.app, &meta, request.headers(), &error);
@@ -143,8 +138,10 @@ impl RequestLayer {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
-        if let Some(response) = self.shared.cors.preflight(&request).filter(|_| is_from_allowed_page) {
-            return response;
+        match self.shared.cors.preflight(&request, &self.shared.app.core.config.server) {
+            Ok(Some(response)) => return response,
+            Ok(None) => {}
+            Err(error) => return problem(&error, &meta),
         }
         merge_slashes(&mut request);
         request.extensions_mut().insert(meta);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Binary, Request, Server, Setup, raw};
+use crate::support::{Binary, Request, Server, Setup, eventually, raw};
 
 const PASSWORD: &str = "correct horse battery staple";
 const PHONE: &str = "13800138000";
@@ -114,22 +114,52 @@ fn browsers_may_keep_the_answer_to_a_preflight() {
         assert_eq!(answer.header("access-control-allow-credentials"), None);
         let allowed = |name: &str| answer.header(name).unwrap().to_lowercase();
         assert!(allowed("access-control-allow-methods").contains("patch"));
-        for name in ["authorization", "content-type", "idempotency-key", "last-event-id", "satoken"] {
+        for name in
+            ["authorization", "content-type", "last-event-id", "satoken", "traceparent", "sentry-trace", "baggage"]
+        {
             let names = allowed("access-control-allow-headers");
             assert!(names.split(", ").any(|one| one == name), "{name} is not in {names}");
         }
     }
-    for (path, origin) in [
-        ("/api/v1/sessions", "https://evil.example"),
-        ("/api/v1/sessions", "null"),
-        ("/admin/users", PAGE),
-        ("//admin/users", PAGE),
-        ("/admin/console/", PAGE),
+    for (path, origin, statuses) in [
+        ("/api/v1/sessions", "https://evil.example", [403, 403]),
+        ("/api/v1/sessions", "null", [403, 403]),
+        ("/admin/users", PAGE, [404, 405]),
+        ("//admin/users", PAGE, [404, 405]),
+        ("/admin/console/", PAGE, [404, 405]),
     ] {
         let answer = preflight(path, origin);
-        assert!([404, 405].contains(&answer.status), "{path} {origin}: {}", answer.status);
+        assert!(statuses.contains(&answer.status), "{path} {origin}: {}", answer.status);
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path} {origin}");
         assert_eq!(answer.header("access-control-allow-methods"), None, "{path} {origin}");
+    }
+}
+
+#[test]
+fn refused_pages_and_headers_name_the_setting() {
+    let setup = Setup::default().with("SERVER_ALLOWED_ORIGINS", PAGE).with("SERVER_ALLOWED_HEADERS", "X-B3-TraceId");
+    let server = setup.in_own_process().start();
+    let preflight = |origin: &str, headers: &str| {
+        let request = server.request("OPTIONS", "/api/v1/sessions").header("origin", origin);
+        request.header("access-control-request-method", "GET").header("access-control-request-headers", headers).send()
+    };
+    let own = format!("http://{}", server.address());
+    preflight(&own, "authorization").expect(405);
+    let refused = preflight("https://new.example", "authorization").expect_problem(403, "forbidden").json();
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("https://new.example") && detail.contains("server.allowed_origins"), "{detail}");
+    let names = preflight(PAGE, "authorization,traceparent,x-b3-traceid").expect(204);
+    let names = names.header("access-control-allow-headers").unwrap();
+    assert!(names.ends_with("X-B3-TraceId") && !names.contains("traceparent"), "{names}");
+    for _ in 0..2 {
+        preflight("https://new.example", "authorization").expect(403);
+    }
+    for (subject, setting) in
+        [("https://new.example", "server.allowed_origins"), ("traceparent", "server.allowed_headers")]
+    {
+        eventually("the log names the setting", || {
+            server.lines().iter().any(|line| line.contains(subject) && line.contains(setting))
+        });
     }
 }
 
