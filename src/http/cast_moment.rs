@@ -41,7 +41,10 @@ impl CastMoment {
 /// Reads `castAt` and `timeZone`. The zone and the day rule default to the user's preferences.
 pub fn cast_moment(fields: &mut Fields<'_, '_>, cast_at_description: &'static str) -> Option<CastMoment> {
     let cast_at = fields.optional("castAt", cast_at_description);
-    let time_zone = fields.optional("timeZone", "Time zone of the user, an IANA name. Default: the preference.");
+    let time_zone = fields.optional(
+        "timeZone",
+        "Time zone of the user: an IANA name, or an offset such as `+08:00`. Default: the preference.",
+    );
     fields.cross_field(cast_at.zip(time_zone), read)
 }
 
@@ -92,14 +95,12 @@ impl Parameter for CastAt {
 impl Parameter for TimeZone {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = clean(&text(value)?, TIME_ZONE)?;
-        // Only IANA names: offsets and custom rules are not in the time zone database.
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
-        let zone = name.parse().ok().filter(|_| is_name);
-        zone.ok_or_else(|| {
-            Fault::new(
-                FieldCode::UnknownValue,
-                ("must be the IANA name of a time zone, such as Asia/Shanghai", "须为 IANA 时区名，例如 Asia/Shanghai"),
-            )
+        name.parse().map_err(|_| {
+            let allowed = (
+                "must be a time zone such as Asia/Shanghai (IANA), or an offset such as +08:00",
+                "须为 IANA 时区名，例如 Asia/Shanghai，或偏移量，例如 +08:00",
+            );
+            Fault::new(FieldCode::UnknownValue, allowed)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Points in time, as whole milliseconds since 1970 in UTC.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 pub use jiff::civil::Date;
 use jiff::{civil, tz};
@@ -181,14 +181,54 @@ impl TimeZone {
 impl std::str::FromStr for TimeZone {
     type Err = String;
 
+    /// Reads a name of the IANA database, or a fixed offset such as `+08:00`, `UTC+8` and `GMT-0330`.
     fn from_str(text: &str) -> Result<Self, String> {
-        tz::TimeZone::get(text).map(Self).map_err(|_| format!("`{text}` is not a time zone such as Asia/Shanghai"))
+        // Other characters are those of rules and paths.
+        let is_name = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
+        let zone = match fixed_offset(text) {
+            Some(offset) => Some(tz::TimeZone::fixed(offset)),
+            None => tz::TimeZone::get(text).ok().filter(|_| is_name),
+        };
+        zone.map(Self).ok_or_else(|| format!("`{text}` is neither a time zone such as Asia/Shanghai nor an offset"))
     }
 }
 
+/// Reads an offset ahead of UTC. The signs of names such as `Etc/GMT-8` mean the opposite, and are not read here.
+fn fixed_offset(text: &str) -> Option<tz::Offset> {
+    let is_utc = |prefix: &&str| ["UTC", "GMT"].iter().any(|name| name.eq_ignore_ascii_case(prefix));
+    let offset = text.get(..3).filter(is_utc).map_or(text, |prefix| &text[prefix.len()..]);
+    let (sign, digits) = match offset.strip_prefix('+') {
+        Some(digits) => (1, digits),
+        // Forms decode a plus sign as a space.
+        None if offset.len() < text.len() && offset.starts_with(' ') => (1, offset.trim_start_matches([' ', '+'])),
+        None => (-1, offset.strip_prefix(['-', '−'])?),
+    };
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(parts) => parts,
+        None if digits.len() > 2 => digits.split_at_checked(digits.len() - 2)?,
+        None => (digits, "00"),
+    };
+    let number = |digits: &str, lengths: RangeInclusive<usize>| {
+        let is_number = lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<i32>().ok().filter(|_| is_number)
+    };
+    let (hours, minutes) = (number(hours, 1..=2)?, number(minutes, 2..=2).filter(|minutes| *minutes < 60)?);
+    let total = hours * 60 + minutes;
+    // Kiribati is furthest from UTC.
+    if total > 14 * 60 { None } else { tz::Offset::from_seconds(sign * total * 60).ok() }
+}
+
+/// The IANA name, or the offset as `+08:00`.
 impl std::fmt::Display for TimeZone {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.0.iana_name().unwrap_or("UTC"))
+        match (self.0.iana_name(), self.0.to_fixed_offset()) {
+            (None, Ok(offset)) => {
+                let minutes = offset.seconds() / 60;
+                let sign = if minutes < 0 { '-' } else { '+' };
+                write!(formatter, "{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+            }
+            (name, _) => formatter.write_str(name.unwrap_or("UTC")),
+        }
     }
 }
 
@@ -230,6 +270,37 @@ mod tests {
         assert_eq!(local("UTC", "2026-02-03T20:02:08Z").unwrap().to_string(), "2026-02-03T20:02:08+00:00");
         let zone: TimeZone = "Asia/Shanghai".parse().unwrap();
         assert_eq!([i64::MIN, i64::MAX].map(|at| zone.local_time(Timestamp(at))), [None, None]);
+    }
+
+    #[test]
+    fn zones_are_names_or_offsets() {
+        for (text, name) in [
+            ("Asia/Shanghai", "Asia/Shanghai"),
+            ("asia/shanghai", "Asia/Shanghai"),
+            ("PRC", "PRC"),
+            ("Etc/GMT-8", "Etc/GMT-8"),
+            ("UTC", "UTC"),
+            ("+08:00", "+08:00"),
+            ("+0800", "+08:00"),
+            ("UTC+8", "+08:00"),
+            ("GMT+08:00", "+08:00"),
+            ("gmt 08:00", "+08:00"),
+            ("GMT-3", "-03:00"),
+            ("−03:30", "-03:30"),
+            ("UTC+545", "+05:45"),
+            ("-00:30", "-00:30"),
+            ("+14:00", "+14:00"),
+        ] {
+            assert_eq!(text.parse::<TimeZone>().map(|zone| zone.to_string()).as_deref(), Ok(name), "{text}");
+        }
+        for text in
+            ["", "+", "UTC+", "08:00", " 08:00", "+8:0", "+08:60", "+15", "+14:01", "+008:00", "++8", "CST-8x", "+１"]
+        {
+            assert!(text.parse::<TimeZone>().is_err(), "{text}");
+        }
+        let zone: TimeZone = "GMT+08:00".parse().unwrap();
+        let local = zone.local_time(Timestamp::from_rfc3339("2026-02-03T20:02:08Z").unwrap()).unwrap();
+        assert_eq!(local.to_string(), "2026-02-04T04:02:08+08:00");
     }
 
     mod properties {

@@ -26,7 +26,7 @@ use crate::{
 parameters! {
     ChangePreferencesParams(fields) {
         locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
-        time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone of the IANA database. An empty text resets it.");
+        time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone: an IANA name, or an offset such as `+08:00`. An empty text resets it.");
         day_start: Option<DayStart> = fields.optional("dayStart", "The time at which the next day begins in charts of new castings: `23:00` or `00:00`.");
         quiet_hours: Option<Revocable<QuietHours>> = fields.optional("quietHours", "Hours of the day without pushes, in the time zone: `22:00-08:00`. An empty text resets them.");
         switches: Switches = {

@@ -168,7 +168,13 @@ fn uses_the_clients_time() {
     with("-1", Value::Null).expect_fields(&[("castAt", "invalid_format")]);
     with("yesterday", json!("Mars/Olympus"))
         .expect_fields(&[("castAt", "invalid_format"), ("timeZone", "unknown_value")]);
-    with("2026-01-02", json!("+08:00")).expect_fields(&[("timeZone", "unknown_value")]);
+    for (zone, expected) in [("GMT+08:00", "2026-01-01T19:04:05.000Z"), ("UTC-3", "2026-01-02T06:04:05.000Z")] {
+        let session = with("2026-01-02 03:04:05", json!(zone)).expect(201).json();
+        assert_eq!(session["castAt"], expected, "{zone}");
+        assert!(["+08:00", "-03:00"].contains(&session["timeZone"].as_str().unwrap()), "{session}");
+        let read = server.get(&path(&session)).by(&user).send().expect(200).json();
+        assert_eq!((&read["timeZone"], &read["chart"]), (&session["timeZone"], &session["chart"]));
+    }
 }
 
 #[test]

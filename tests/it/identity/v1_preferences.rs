@@ -49,6 +49,7 @@ fn resets_a_preference() {
     change(json!({ "locale": "en", "timeZone": "Europe/London" }));
     assert_eq!(chosen(&change(json!({ "locale": null, "timeZone": null }))), (json!("en"), json!("Europe/London")));
     assert_eq!(chosen(&change(json!({ "locale": "" }))), (Value::Null, json!("Europe/London")));
+    assert_eq!(change(json!({ "timeZone": "GMT+08:00" }))["timeZone"], "+08:00");
     let last = change(json!({ "timeZone": "" }));
     assert_eq!(chosen(&last), (Value::Null, Value::Null));
     assert_eq!(last["notifications"]["promotion"], false);
