@@ -207,10 +207,25 @@ fn push_line(text: &mut String, cells: &[String]) {
     text.push_str("\r\n");
 }
 
-/// Adds a cell. A text that a spreadsheet would run as a formula begins with an apostrophe.
+/// Digits that a spreadsheet shows of a number. It changes those after the fifteenth.
+const MAX_DIGITS: usize = 11;
+
+/// Adds a cell. A text that a spreadsheet would run as a formula begins with an apostrophe. One that it would change as a
+/// number, such as the number of an order, ends with a tab, as in the files of Alipay.
 fn push_cell(text: &mut String, cell: &str) {
     let is_number =
         cell.parse::<f64>().is_ok() && cell.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let whole = cell.trim_start_matches(['+', '-']).split('.').next().unwrap_or_default();
+    let is_changed = is_number && (whole.len() > MAX_DIGITS || whole.len() > 1 && whole.starts_with('0'))
+        || cell.starts_with(|first: char| first.is_ascii_digit())
+            && cell.contains(['e', 'E'])
+            && cell.parse::<f64>().is_ok();
+    if is_changed {
+        text.push('"');
+        text.push_str(cell);
+        text.push_str("\t\"");
+        return;
+    }
     let is_formula = !is_number && cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
     let defused = if is_formula { "'" } else { "" };
     if is_formula || cell.contains(['"', ',', ';', '\n', '\r']) {
@@ -231,10 +246,25 @@ mod tests {
 
     #[test]
     fn cells_are_quoted_and_formulas_are_defused() {
-        let cells = ["plain", "a,b", "say \"hi\"", "=1+1", "@cmd", "-20", "+86", "-x", "two\nlines", "＝1", "1e5"];
+        let cells = ["plain", "a,b", "say \"hi\"", "=1+1", "@cmd", "-20", "+86", "-x", "two\nlines", "＝1", "e5"];
         let expected = "\u{feff}plain,\"a,b\",\"say \"\"hi\"\"\",\"'=1+1\",\"'@cmd\",-20,+86,\"'-x\",\"two\nlines\",\
-                        \"'＝1\",1e5\r\n";
+                        \"'＝1\",e5\r\n";
         assert_eq!(file([cells.map(ToOwned::to_owned).to_vec()]), expected);
+    }
+
+    #[test]
+    fn spreadsheets_keep_long_numbers() {
+        let line = |cell: &str| {
+            file([vec![cell.to_owned()]]).trim_start_matches(BYTE_ORDER_MARK).trim_end_matches("\r\n").to_owned()
+        };
+        for kept in
+            ["202611290230605136242997", "+8613800138000", "1234567890123456", "00123456", "-001", "12e34", "1E5"]
+        {
+            assert_eq!(line(kept), format!("\"{kept}\t\""));
+        }
+        for number in ["0", "0.50", "-20", "+5", "13800138000", "12345678901.55", "1767225600"] {
+            assert_eq!(line(number), number);
+        }
     }
 
     #[test]

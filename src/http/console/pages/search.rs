@@ -37,7 +37,8 @@ use crate::{
 const HITS: u32 = 20;
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let query = console.query.get("q").to_owned();
+    // Spreadsheets copy the number of an order from an export in quotes, with the tab at its end.
+    let query = console.query.get("q").trim_matches(['"', '\t', ' ']).to_owned();
     let role = console.context.admin()?.role();
     let asked = query.clone();
     let found = console
