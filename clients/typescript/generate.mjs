@@ -1,6 +1,6 @@
 // Writes src/schema.ts and src/operations.ts from the API document.
 //
-//   yarrow openapi | node generate.mjs [DIRECTORY]
+//   yarrow openapi --app | node generate.mjs [DIRECTORY]
 
 import { writeFileSync } from "node:fs";
 import openapiTS, { astToString } from "openapi-typescript";
@@ -9,11 +9,6 @@ const directory = process.argv[2] ?? new URL("src", import.meta.url).pathname;
 let text = "";
 for await (const piece of process.stdin.setEncoding("utf8")) text += piece;
 const document = JSON.parse(text);
-
-/** Returns true for operations of administrators and providers, which no app calls. */
-const isForApps = (path) => !path.startsWith("/admin/") && !path.startsWith("/payment/notify");
-
-document.paths = Object.fromEntries(Object.entries(document.paths).filter(([path]) => isForApps(path)));
 
 // The client throws problems, so that only successful responses need types. Their headers are read by the client itself.
 for (const operations of Object.values(document.paths)) {

@@ -89,6 +89,8 @@ pub struct Endpoint {
     pub needs_recent_sign_in: bool,
     pub handler: Arc<dyn ErasedHandler>,
     is_creation: bool,
+    /// True if other services, browsers or tools call the endpoint, and no app.
+    is_for_others: bool,
     describe_reply: fn() -> ReplyDescription,
 }
 
@@ -169,6 +171,7 @@ impl Endpoint {
             needs_recent_sign_in: false,
             handler,
             is_creation: false,
+            is_for_others: false,
             describe_reply,
         }
     }
@@ -229,6 +232,11 @@ impl Endpoint {
         Self { needs_recent_sign_in: true, ..self }
     }
 
+    /// Leaves the endpoint out of the API document of apps.
+    pub fn for_others(self) -> Self {
+        Self { is_for_others: true, ..self }
+    }
+
     /// Documents the status 201 in place of 200.
     pub fn creates(self) -> Self {
         Self { is_creation: true, ..self }
@@ -247,7 +255,9 @@ impl Endpoint {
 
     /// Returns true for endpoints that an app calls, with or without a user.
     pub fn is_for_apps(&self) -> bool {
-        !matches!(self.access, Access::Admin(_) | Access::Signature) && !self.path.starts_with("/admin/")
+        !matches!(self.access, Access::Admin(_) | Access::Signature)
+            && !self.is_for_others
+            && !self.path.starts_with("/admin/")
     }
 
     /// Returns true for the API below `/api/v1`, which names users by their token alone.

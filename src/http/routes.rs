@@ -214,6 +214,7 @@ fn identity() -> Vec<Endpoint> {
             .errors(&IDENTITY_ERRORS),
         post("/auth/identity/apple/events", Anyone, identity_proof::receive_apple_event)
             .named("receiveAppleEvent")
+            .for_others()
             .summary("Receives a notification of Apple about an identity, such as a revoked consent.")
             .body_limit(AUTH)
             .errors(&[InvalidIdentity, NotConfigured, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
@@ -1145,15 +1146,18 @@ fn operations() -> Vec<Endpoint> {
             .summary("Returns 200 while the service can write to its database."),
         get("/openapi.json", Public, system::api_document(endpoints))
             .named("getApiDocument")
-            .notes("The document of apps leaves out what only staff and payment providers call.")
+            .for_others()
+            .notes("The document of apps leaves out what only staff, other services and browsers call.")
             .summary("Returns this document, or with `for=app` only the endpoints that apps call."),
-        get("/", Public, system::docs_entry).named("documentationEntry").summary("Redirects to the documentation."),
-        get("/docs", Public, system::docs_entry).named("documentation").summary("Redirects to the documentation."),
+        get("/", Public, system::docs_entry).named("documentationEntry").for_others().summary("Redirects to the documentation."),
+        get("/docs", Public, system::docs_entry).named("documentation").for_others().summary("Redirects to the documentation."),
         get("/docs/", Public, documentation.page())
             .named("documentationPage")
+            .for_others()
             .summary("Returns the documentation page."),
         get("/docs/{file}", Public, documentation.files())
             .named("documentationFile")
+            .for_others()
             .summary("Returns a file of the documentation page.")
             .errors(&[NotFound]),
     ]

@@ -1,10 +1,10 @@
 //! The OpenAPI document: valid, complete, and the same from server and command.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Binary, Document, ParameterLocation, Server, Setup};
+use crate::support::{Binary, Document, Parameter, ParameterLocation, Server, Setup, is_same_name};
 
 fn document() -> (Server, Document) {
     let server = Setup::default().start();
@@ -419,6 +419,7 @@ fn the_document_of_apps_leaves_out_administrators() {
     let paths: BTreeSet<_> = for_apps["paths"].as_object().unwrap().keys().collect();
     for path in &paths {
         assert!(!path.starts_with("/admin") && !path.starts_with("/payment/notify"), "{path}");
+        assert!(!path.starts_with("/docs") && !path.ends_with("/events"), "{path}");
     }
     for path in ["/auth/login", "/api/v1/sessions", "/coin/balance", "/llm/chat", "/healthz"] {
         assert!(paths.contains(&path.to_owned()), "{path}");
@@ -438,6 +439,88 @@ fn the_document_of_apps_leaves_out_administrators() {
     let printed = Binary::command().args(["openapi", "--app"]).output().unwrap();
     assert_eq!(String::from_utf8(printed.stdout).unwrap().trim_end(), text.trim_end());
     server.get("/openapi.json?for=nobody").send().expect_problem(422, "invalid_parameters");
+}
+
+#[test]
+fn names_differ_by_more_than_their_spelling() {
+    let (server, document) = document();
+    let expect_distinct = |names: &[&str]| {
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].iter().any(|other| is_same_name(other, name)), "{name} of {names:?}");
+        }
+    };
+    walk(&document.value, &mut |members| {
+        let names = |member: &str| members.get(member).and_then(Value::as_object).into_iter().flat_map(|it| it.keys());
+        expect_distinct(&names("properties").map(String::as_str).collect::<Vec<_>>());
+        expect_distinct(&names("schemas").map(String::as_str).collect::<Vec<_>>());
+        let parameters = members.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        expect_distinct(&parameters.filter_map(|parameter| parameter["name"].as_str()).collect::<Vec<_>>());
+    });
+    // The server takes and returns both.
+    for name in ["user_id", "userId"] {
+        let sent = server.post("/feedback").json(&json!({ name: "10001", "content": "好" })).send().expect(200).json();
+        assert_eq!((&sent["user_id"], &sent["userId"]), (&json!("10001"), &json!("10001")));
+    }
+}
+
+#[test]
+fn values_of_enumerations_have_identifiers() {
+    let (_server, document) = document();
+    let is_identifier = |name: &&str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let mut named = 0;
+    walk(&document.value, &mut |members| {
+        let texts = |member: &str| -> Vec<&str> {
+            members.get(member).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+        };
+        let (values, identifiers) = (texts("enum"), texts("x-enum-varnames"));
+        let shown = if identifiers.is_empty() { &values } else { &identifiers };
+        assert!(shown.iter().all(is_identifier), "{values:?}: {identifiers:?}");
+        let distinct: BTreeSet<_> = shown.iter().map(|name| name.to_lowercase()).collect();
+        assert_eq!(distinct.len(), values.len(), "{values:?}: {identifiers:?}");
+        named += usize::from(!identifiers.is_empty());
+    });
+    assert!(named > 10, "{named}");
+    let day_start = &document.value["components"]["schemas"]["DayStart"];
+    assert_eq!(day_start["x-enum-varnames"], json!(["At23", "AtMidnight"]));
+}
+
+/// Returns the enumeration of a schema, or of its items, choices or component.
+fn enumeration_of<'a>(document: &'a Document, schema: &'a Value) -> Option<&'a Vec<Value>> {
+    let schema = document.resolve(schema);
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let of_parts = || choices.chain(schema.get("items")).find_map(|part| enumeration_of(document, part));
+    schema["enum"].as_array().or_else(of_parts)
+}
+
+#[test]
+fn requests_have_the_enumerations_of_responses() {
+    let (_server, document) = document();
+    let mut in_responses: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
+    walk(&document.value["components"]["schemas"], &mut |members| {
+        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let names = enumeration_of(&document, schema).map(|names| json!(names).to_string());
+            in_responses.entry(name).or_default().insert(names);
+        }
+    });
+    // A name with several meanings in responses tells nothing about requests.
+    in_responses.retain(|_, names| names.len() == 1 && !names.contains(&None));
+    let mut compared = BTreeSet::new();
+    for operation in &document.operations {
+        for Parameter { name, schema, .. } in &operation.parameters {
+            // A proof of identity may also be of a phone number.
+            let known = in_responses.get(name.as_str()).filter(|_| name != "provider");
+            let Some(known) = known.and_then(|names| names.first()?.clone()) else { continue };
+            let names = enumeration_of(&document, schema).map(|names| json!(names).to_string());
+            assert_eq!(names, Some(known), "{}: {name}", operation.name());
+            compared.insert(name);
+        }
+    }
+    for name in ["gender", "locale", "dayStart"] {
+        assert!(compared.contains(&name.to_owned()), "{compared:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,6 @@ export const idempotentOperations: ReadonlySet<string> = new Set([
   "post /api/v1/sessions/{id}/interpretation",
   "post /coin/consume",
   "post /coin/consume/phone",
-  "post /coin/increase/phone",
   "post /coin/reset",
   "post /coin/reset/phone"
 ]);

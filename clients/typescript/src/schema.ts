@@ -1,26 +1,6 @@
 // Written by generate.mjs from the API document. Do not edit.
 
 export interface paths {
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Redirects to the documentation.
-         * @description No token required. One that is sent is ignored.
-         */
-        get: operations["documentationEntry"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/account": {
         parameters: {
             query?: never;
@@ -633,6 +613,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/orders/{orderNo}/sandbox-pay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pays an order in the sandbox.
+         * @description For the development of apps: stands for the SDK of a channel. Only in the sandbox, if the operator has set `payment.sandbox_buyers`.
+         *
+         *     Requires the token of the user.
+         */
+        post: operations["payOrderInSandbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/payment/account-token": {
         parameters: {
             query?: never;
@@ -954,26 +956,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/auth/identity/apple/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Receives a notification of Apple about an identity, such as a revoked consent.
-         * @description No token required. An invalid one counts as none.
-         */
-        post: operations["receiveAppleEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/auth/login": {
         parameters: {
             query?: never;
@@ -1196,26 +1178,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/coin/increase/phone": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Adds coins to a user's balance.
-         * @description Requires an administrator's token or an API key. Requests are audited. Roles: support within limits, owner.
-         */
-        post: operations["adminGrantCoins"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/coin/reset": {
         parameters: {
             query?: never;
@@ -1255,26 +1217,6 @@ export interface paths {
          *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
         post: operations["resetCoinsByPhone"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/coin/sync": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Creates missing coin accounts and restores wrong balances from the ledger.
-         * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
-         */
-        post: operations["adminSyncCoins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1473,26 +1415,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/divination/records/failed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Lists failed and interrupted interpretations, newest first.
-         * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
-         */
-        get: operations["adminListFailedInterpretations"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/divination/records/phone/{phoneNumber}": {
         parameters: {
             query?: never;
@@ -1505,26 +1427,6 @@ export interface paths {
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
         get: operations["listInterpretationsByPhone"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/divination/records/slow": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Lists slow interpretations, newest first.
-         * @description Requires an administrator's token or an API key. Requests are audited. Roles: support, owner.
-         */
-        get: operations["adminListSlowInterpretations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1593,26 +1495,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/divination/stats/daterange/count": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Returns the number of interpretations in a time range.
-         * @description Requires an administrator's token or an API key. Requests are audited. Every role may do this.
-         */
-        get: operations["adminCountInterpretations"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/divination/stats/user/{userId}/count": {
         parameters: {
             query?: never;
@@ -1625,66 +1507,6 @@ export interface paths {
          * @description Requires the token of the user or of an administrator. Requests of administrators are audited. Roles: support, owner.
          */
         get: operations["countInterpretations"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/docs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Redirects to the documentation.
-         * @description No token required. One that is sent is ignored.
-         */
-        get: operations["documentation"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/docs/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Returns the documentation page.
-         * @description No token required. One that is sent is ignored.
-         */
-        get: operations["documentationPage"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/docs/{file}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Returns a file of the documentation page.
-         * @description No token required. One that is sent is ignored.
-         */
-        get: operations["documentationFile"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1795,28 +1617,6 @@ export interface paths {
          *     No token required. An invalid one counts as none.
          */
         get: operations["latestNotificationV0"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/openapi.json": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Returns this document, or with `for=app` only the endpoints that apps call.
-         * @description The document of apps leaves out what only staff and payment providers call.
-         *
-         *     No token required. One that is sent is ignored.
-         */
-        get: operations["getApiDocument"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2255,6 +2055,12 @@ export interface components {
          * @enum {string}
          */
         CallStatus: "running" | "succeeded" | "failed" | "cancelled" | "interrupted";
+        /**
+         * @description The colours of a picture.
+         * @example auto
+         * @enum {string}
+         */
+        CardTheme: "light" | "dark" | "auto";
         /**
          * @description The method of casting.
          * @example numbers
@@ -2919,6 +2725,12 @@ export interface components {
             /** @example 元亨，利貞。勿用有攸往，利建侯。 */
             traditional: string;
         };
+        /**
+         * @description The purpose of a verification code.
+         * @example sign_in
+         * @enum {string}
+         */
+        CodePurpose: "sign_in" | "address" | "cancellation";
         /** @description The response after a code was sent. */
         CodeSent: {
             /**
@@ -3041,29 +2853,6 @@ export interface components {
              * @example 100
              */
             points: number;
-        };
-        /** @description The result of a synchronisation. */
-        CoinsSynchronised: {
-            /**
-             * Format: int64
-             * @description Users checked.
-             * @example 1200
-             */
-            checked: number;
-            /**
-             * Format: int64
-             * @description Missing accounts that were created.
-             * @example 0
-             */
-            created: number;
-            /** @description Issues that could not be repaired. */
-            issues: components["schemas"]["LedgerIssue"][];
-            /**
-             * Format: int64
-             * @description Accounts whose cached balance was recomputed from the ledger.
-             * @example 0
-             */
-            repaired: number;
         };
         /**
          * @description The use of a text.
@@ -3423,16 +3212,15 @@ export interface components {
             /** @example 7 */
             id: string;
         };
-        /** @description The sender of feedback, unverified without a token. Apps of the first generation know the names with `_`. */
+        /**
+         * @description The sender of feedback, unverified without a token. Each name comes in both spellings; the API document has one, because
+         *     generated clients turn both into the same name.
+         */
         FeedbackSender: {
             /** @example 13800138000 */
             phone_number: string | null;
-            /** @example 13800138000 */
-            phoneNumber: string | null;
             /** @example 10001 */
             user_id: string | null;
-            /** @example 10001 */
-            userId: string | null;
         };
         /** @description A word or label found in a text. */
         FoundWord: {
@@ -3719,11 +3507,6 @@ export interface components {
              */
             total: number;
         };
-        /** @description The response to a notification whose effect is stored. */
-        IdentityEventReceived: {
-            /** @example true */
-            received: boolean;
-        };
         /**
          * @description A service at which users have an identity.
          * @example apple
@@ -3962,16 +3745,6 @@ export interface components {
         /** @description The newest broadcast, or null. */
         LatestNotification: {
             notification: components["schemas"]["Notification"] | null;
-        };
-        /** @description An inconsistency in the ledger. */
-        LedgerIssue: {
-            asset: components["schemas"]["Asset"] | null;
-            /** @example balance_after_wrong */
-            code: string;
-            /** @example entry 7: 10 and -1 do not make 10 */
-            detail: string;
-            /** @example 10001 */
-            userId: string | null;
         };
         /**
          * @description State of the ledger: `unverified` until the first verification.
@@ -4266,6 +4039,12 @@ export interface components {
          * @enum {string}
          */
         OrderState: "created" | "paid" | "credited" | "closed" | "refunded" | "review";
+        /**
+         * @description The kind of program in which the buyer pays.
+         * @example app
+         * @enum {string}
+         */
+        PayerClient: "app" | "h5" | "jsapi" | "native";
         /** @description An order that can be paid. */
         PaymentOrder: {
             /**
@@ -4560,6 +4339,12 @@ export interface components {
             /** @example 10001 */
             userId: string;
         };
+        /**
+         * @description The issuer of a proof of identity.
+         * @example apple
+         * @enum {string}
+         */
+        ProofProvider: "apple" | "google" | "wechat" | "phone";
         /** @description A purchase of the caller in an app store. */
         Purchase: {
             asset: components["schemas"]["Asset"] | null;
@@ -5254,16 +5039,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `invalid_request` */
-        "400-invalid_request": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `invalid_code` */
         "401-invalid_code-RateLimit-RateLimit-Policy": {
             headers: {
@@ -5280,19 +5055,6 @@ export interface components {
         /** @description `unauthenticated`, `invalid_code` */
         "401-invalid_code-unauthenticated": {
             headers: {
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `invalid_credentials`, `totp_required` */
-        "401-invalid_credentials-totp_required-RateLimit-RateLimit-Policy": {
-            headers: {
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5481,17 +5243,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `address_not_allowed`, `forbidden` */
-        "403-address_not_allowed-forbidden-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `user_suspended`, `address_not_allowed`, `not_yours`, `forbidden`, `nickname_suspended` */
         "403-address_not_allowed-forbidden-nickname_suspended-not_yours-user_suspended-Link-Sunset": {
             headers: {
@@ -5623,27 +5374,6 @@ export interface components {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `address_not_allowed`, `forbidden`, `step_up_required` */
-        "403-address_not_allowed-forbidden-step_up_required": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `address_not_allowed`, `forbidden`, `step_up_required` */
-        "403-address_not_allowed-forbidden-step_up_required-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -5968,38 +5698,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `address_taken` */
-        "409-address_taken-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `already_exists` */
-        "409-already_exists": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `already_exists` */
-        "409-already_exists-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `own_invite`, `invite_expired`, `already_invited`, `balance_too_large` */
         "409-already_invited-balance_too_large-invite_expired-own_invite-Idempotency-Replayed": {
             headers: {
@@ -6043,17 +5741,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `order_state`, `already_posted`, `balance_too_large` */
-        "409-already_posted-balance_too_large-order_state-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `already_running` */
         "409-already_running": {
             headers: {
@@ -6070,17 +5757,6 @@ export interface components {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `balance_too_large` */
-        "409-balance_too_large-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -6151,16 +5827,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `last_owner` */
-        "409-last_owner": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `not_configured` */
         "409-not_configured": {
             headers: {
@@ -6171,20 +5837,9 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `order_state` */
-        "409-order_state": {
+        /** @description `not_configured`, `order_state` */
+        "409-not_configured-order_state": {
             headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `order_state` */
-        "409-order_state-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -6448,16 +6103,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `invalid_parameters`, `purchase_refused` */
-        "422-invalid_parameters-purchase_refused": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `invalid_parameters`, `purchase_refused`, `unknown_package` */
         "422-invalid_parameters-purchase_refused-unknown_package": {
             headers: {
@@ -6506,16 +6151,6 @@ export interface components {
         };
         /** @description `invalid_parameters`, `unknown_product` */
         "422-invalid_parameters-unknown_product": {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `confirmation_required` */
-        "428-confirmation_required": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -6743,17 +6378,6 @@ export interface components {
             };
         };
         /** @description `provider_failed` */
-        "502-provider_failed-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `provider_failed` */
         "502-provider_failed-Idempotency-Replayed-RateLimit-RateLimit-Policy": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
@@ -6952,18 +6576,6 @@ export interface components {
             };
         };
         /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
-        "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown`, `provider_unavailable` */
         "503-outcome_unknown-overloaded-provider_unavailable-storage_failed-storage_full-superseded-Link-Sunset": {
             headers: {
                 Link: components["headers"]["Link"];
@@ -6992,18 +6604,6 @@ export interface components {
         /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
         "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded": {
             headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `overloaded`, `storage_failed`, `storage_full`, `superseded`, `outcome_unknown` */
-        "503-outcome_unknown-overloaded-storage_failed-storage_full-superseded-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                 "Retry-After": components["headers"]["Retry-After"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -7086,17 +6686,6 @@ export interface components {
             };
         };
         /** @description `provider_timeout` */
-        "504-provider_timeout-Idempotency-Replayed": {
-            headers: {
-                "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `provider_timeout` */
         "504-provider_timeout-Idempotency-Replayed-RateLimit-RateLimit-Policy": {
             headers: {
                 "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
@@ -7170,16 +6759,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    documentationEntry: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: never;
-    };
     getAccount: {
         parameters: {
             query?: never;
@@ -7266,7 +6845,7 @@ export interface operations {
                      * @description `unknown`, `male`, `female` or `other`.
                      * @example female
                      */
-                    gender?: string;
+                    gender?: components["schemas"]["Gender"];
                     /**
                      * @description Moderated. Unchanged if absent.
                      * @example 青山
@@ -7452,9 +7031,8 @@ export interface operations {
                     /**
                      * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
                      * @example apple
-                     * @enum {string}
                      */
-                    provider: "apple" | "google" | "wechat" | "phone";
+                    provider: components["schemas"]["ProofProvider"];
                 };
             };
         };
@@ -7497,7 +7075,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The provider of the identity. */
-                provider: "apple" | "google" | "wechat";
+                provider: components["schemas"]["IdentityProvider"];
             };
             cookie?: never;
         };
@@ -7561,9 +7139,8 @@ export interface operations {
                     /**
                      * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
                      * @example apple
-                     * @enum {string}
                      */
-                    provider: "apple" | "google" | "wechat" | "phone";
+                    provider: components["schemas"]["ProofProvider"];
                 };
             };
         };
@@ -7802,12 +7379,10 @@ export interface operations {
                      */
                     email: string;
                     /**
-                     * @description `sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.
-                     * @default sign_in
+                     * @description `sign_in` (default); `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.
                      * @example sign_in
-                     * @enum {string}
                      */
-                    purpose?: "sign_in" | "address" | "cancellation";
+                    purpose?: components["schemas"]["CodePurpose"];
                 };
             };
         };
@@ -8095,9 +7670,8 @@ export interface operations {
                     /**
                      * @description The push service that issued the token.
                      * @example apns
-                     * @enum {string}
                      */
-                    service: "apns" | "fcm" | "http";
+                    service: components["schemas"]["PushService"];
                     /**
                      * @description The token that the service gave to the app.
                      * @example 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
@@ -8712,9 +8286,8 @@ export interface operations {
                     /**
                      * @description The program in which the buyer pays, for WeChat Pay: `app` by default.
                      * @example app
-                     * @enum {string}
                      */
-                    client?: "app" | "h5" | "jsapi" | "native";
+                    client?: components["schemas"]["PayerClient"];
                     /**
                      * @description The buyer's id in WeChat, for `jsapi`.
                      * @example oUpF8uMuAJO_M2pxb1Q9zNjWeS6o
@@ -8868,6 +8441,55 @@ export interface operations {
             };
             /** @description The order is not paid yet, or the provider is unavailable; a later check follows. */
             202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "amount": "6.00",
+                     *       "asset": "coin",
+                     *       "bonus": 0,
+                     *       "channel": "alipay",
+                     *       "closedAt": "2026-01-03T04:04:05.678Z",
+                     *       "coinCount": 600,
+                     *       "count": 600,
+                     *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "creditedAt": "2026-01-02T03:05:06.678Z",
+                     *       "currency": "CNY",
+                     *       "expiresAt": "2026-01-02T03:34:05.678Z",
+                     *       "orderNo": "202601020123456789012345",
+                     *       "paid": "6.00",
+                     *       "paidAt": "2026-01-02T03:05:05.678Z",
+                     *       "productId": "points_600",
+                     *       "refunded": "0.00",
+                     *       "refundedAt": "2026-01-04T03:04:05.678Z",
+                     *       "returned": 0,
+                     *       "status": "credited",
+                     *       "subject": "600 points",
+                     *       "tradeNo": "2026010222001400000000000001",
+                     *       "userId": "10001"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Order"];
+                };
+            };
+        };
+    };
+    payOrderInSandbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The order. */
+                orderNo: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9101,14 +8723,13 @@ export interface operations {
                     /**
                      * @description The time at which the next day begins in charts of new castings: `23:00` or `00:00`.
                      * @example 23:00
-                     * @enum {string}
                      */
-                    dayStart?: "23:00" | "00:00";
+                    dayStart?: components["schemas"]["DayStart"];
                     /**
                      * @description The language of messages. An empty text resets it.
                      * @example zh
                      */
-                    locale?: string;
+                    locale?: components["schemas"]["Locale"];
                     /**
                      * @description Kinds of notification to switch on or off. `system` is always on.
                      * @example {
@@ -9165,7 +8786,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only products that bring this. */
-                asset?: "coin" | "point";
+                asset?: components["schemas"]["Asset"];
             };
             header?: never;
             path?: never;
@@ -9590,9 +9211,8 @@ export interface operations {
                     /**
                      * @description `three_coins` and `yarrow_stalks` cast on the server, each with its own odds; `manual` takes `lines`; `time` and `numbers` derive the lines from `castAt` or `numbers` (梅花易数).
                      * @example three_coins
-                     * @enum {string}
                      */
-                    method: "three_coins" | "yarrow_stalks" | "manual" | "time" | "numbers";
+                    method: components["schemas"]["CastingMethod"];
                     /** @description With `numbers`, one to three numbers: for the upper trigram, the lower trigram and the changing line. Without the third their sum chooses the line; without the second the double hour of `castAt` chooses the lower trigram. */
                     numbers?: number[];
                     /**
@@ -11714,11 +11334,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The language of the picture. Default: that of the preferences, or of `Accept-Language`. */
-                lang?: string;
+                lang?: components["schemas"]["Locale"];
                 /** @description Show the question. Default: false. */
                 question?: boolean;
                 /** @description Light or dark colours, or those that the reader's system prefers. Default: `auto`. */
-                theme?: "light" | "dark" | "auto";
+                theme?: components["schemas"]["CardTheme"];
             };
             header?: never;
             path: {
@@ -12084,9 +11704,8 @@ export interface operations {
                     /**
                      * @description `apple`, `google`, `wechat`, or `phone` for the number of the SIM card.
                      * @example apple
-                     * @enum {string}
                      */
-                    provider: "apple" | "google" | "wechat" | "phone";
+                    provider: components["schemas"]["ProofProvider"];
                 };
             };
         };
@@ -12107,46 +11726,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["SignedIn"];
-                };
-            };
-        };
-    };
-    receiveAppleEvent: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "payload": "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
-                 *     }
-                 */
-                "application/json": {
-                    /**
-                     * @description The notification that Apple signed.
-                     * @example eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl
-                     */
-                    payload: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "received": true
-                     *     }
-                     */
-                    "application/json": components["schemas"]["IdentityEventReceived"];
                 };
             };
         };
@@ -12303,12 +11882,10 @@ export interface operations {
                      */
                     phoneNumber: string;
                     /**
-                     * @description `sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.
-                     * @default sign_in
+                     * @description `sign_in` (default); `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.
                      * @example sign_in
-                     * @enum {string}
                      */
-                    purpose?: "sign_in" | "address" | "cancellation";
+                    purpose?: components["schemas"]["CodePurpose"];
                 };
             };
         };
@@ -12588,67 +12165,6 @@ export interface operations {
             };
         };
     };
-    adminGrantCoins: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A text chosen by the client. A repeated request with the same key is executed once; repetitions get the first response with `Idempotency-Replayed: true`. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "coinCount": 60,
-                 *       "phoneNumber": "13800138000"
-                 *     }
-                 */
-                "application/json": {
-                    /**
-                     * @description Coins to add.
-                     * @example 60
-                     */
-                    coinCount: number;
-                    /**
-                     * @description The user's number.
-                     * @example 13800138000
-                     */
-                    phoneNumber: string;
-                    /**
-                     * @description The reason.
-                     * @example compensation for a failed cast
-                     */
-                    reason?: string;
-                    /**
-                     * @description The user's id. Must be the caller's.
-                     * @example 10001
-                     */
-                    userId?: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "balance": 59,
-                     *       "phoneNumber": "13800138000",
-                     *       "userId": "10001"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["CoinBalance"];
-                };
-            };
-        };
-    };
     resetCoins: {
         parameters: {
             query?: never;
@@ -12783,41 +12299,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["CoinBalance"];
-                };
-            };
-        };
-    };
-    adminSyncCoins: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "checked": 1200,
-                     *       "created": 0,
-                     *       "issues": [
-                     *         {
-                     *           "asset": "coin",
-                     *           "code": "balance_after_wrong",
-                     *           "detail": "entry 7: 10 and -1 do not make 10",
-                     *           "userId": "10001"
-                     *         }
-                     *       ],
-                     *       "repaired": 0
-                     *     }
-                     */
-                    "application/json": components["schemas"]["CoinsSynchronised"];
                 };
             };
         };
@@ -13699,69 +13180,6 @@ export interface operations {
             };
         };
     };
-    adminListFailedInterpretations: {
-        parameters: {
-            query?: {
-                /** @description Page number. */
-                page?: number;
-                /** @description Records on a page. */
-                size?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "cost": "0.0042",
-                     *           "createdAt": "2026-01-02T03:04:05.678Z",
-                     *           "divinationData": null,
-                     *           "durationMs": 2,
-                     *           "errorClass": "timed_out",
-                     *           "failover": "busy",
-                     *           "finishReason": "stop",
-                     *           "finishedAt": "2026-01-02T03:04:05.680Z",
-                     *           "firstTokenMs": 1,
-                     *           "model": "builtin-1",
-                     *           "promptVersion": "2",
-                     *           "provider": "builtin",
-                     *           "question": "今年换工作合适吗？",
-                     *           "questionType": "career",
-                     *           "rating": {
-                     *             "helpful": true,
-                     *             "note": "讲得很清楚。",
-                     *             "ratedAt": "2026-01-02T03:05:06.789Z"
-                     *           },
-                     *           "result": "水雷屯：万事起头难……",
-                     *           "status": "succeeded",
-                     *           "traceId": "4bf92f3577b34da6a3ce929d0e0e4736",
-                     *           "usage": {
-                     *             "completionTokens": 420,
-                     *             "promptTokens": 180
-                     *           },
-                     *           "userId": "10001"
-                     *         }
-                     *       ],
-                     *       "page": 1,
-                     *       "size": 20,
-                     *       "total": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["InterpretationRecordPage"];
-                };
-            };
-        };
-    };
     listInterpretationsByPhone: {
         parameters: {
             query?: {
@@ -13775,71 +13193,6 @@ export interface operations {
                 /** @description The user's number; for users, their own. */
                 phoneNumber: string;
             };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "cost": "0.0042",
-                     *           "createdAt": "2026-01-02T03:04:05.678Z",
-                     *           "divinationData": null,
-                     *           "durationMs": 2,
-                     *           "errorClass": "timed_out",
-                     *           "failover": "busy",
-                     *           "finishReason": "stop",
-                     *           "finishedAt": "2026-01-02T03:04:05.680Z",
-                     *           "firstTokenMs": 1,
-                     *           "model": "builtin-1",
-                     *           "promptVersion": "2",
-                     *           "provider": "builtin",
-                     *           "question": "今年换工作合适吗？",
-                     *           "questionType": "career",
-                     *           "rating": {
-                     *             "helpful": true,
-                     *             "note": "讲得很清楚。",
-                     *             "ratedAt": "2026-01-02T03:05:06.789Z"
-                     *           },
-                     *           "result": "水雷屯：万事起头难……",
-                     *           "status": "succeeded",
-                     *           "traceId": "4bf92f3577b34da6a3ce929d0e0e4736",
-                     *           "usage": {
-                     *             "completionTokens": 420,
-                     *             "promptTokens": 180
-                     *           },
-                     *           "userId": "10001"
-                     *         }
-                     *       ],
-                     *       "page": 1,
-                     *       "size": 20,
-                     *       "total": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["InterpretationRecordPage"];
-                };
-            };
-        };
-    };
-    adminListSlowInterpretations: {
-        parameters: {
-            query?: {
-                /** @description Minimum duration in milliseconds. Default: 10000. */
-                durationMs?: number;
-                /** @description Page number. */
-                page?: number;
-                /** @description Records on a page. */
-                size?: number;
-            };
-            header?: never;
-            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -14083,36 +13436,6 @@ export interface operations {
             };
         };
     };
-    adminCountInterpretations: {
-        parameters: {
-            query: {
-                /** @description Calls that started before this time; a whole day is included. */
-                endTime: string;
-                /** @description Calls that started at this time or later. */
-                startTime: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "count": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RecordCount"];
-                };
-            };
-        };
-    };
     countInterpretations: {
         parameters: {
             query?: never;
@@ -14137,65 +13460,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["RecordCount"];
-                };
-            };
-        };
-    };
-    documentation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: never;
-    };
-    documentationPage: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The file. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "image/svg+xml": string;
-                    "text/css": string;
-                    "text/html": string;
-                    "text/javascript": string;
-                };
-            };
-        };
-    };
-    documentationFile: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of a file of the documentation. */
-                file: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The file. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "image/svg+xml": string;
-                    "text/css": string;
-                    "text/html": string;
-                    "text/javascript": string;
                 };
             };
         };
@@ -14226,20 +13490,10 @@ export interface operations {
                      */
                     phone_number?: string;
                     /**
-                     * @description Alias of `phone_number`.
-                     * @example 13800138000
-                     */
-                    phoneNumber?: string;
-                    /**
                      * @description Id of the sender. With a token, must be the token's user.
                      * @example 10001
                      */
                     user_id?: string;
-                    /**
-                     * @description Alias of `user_id`.
-                     * @example 10001
-                     */
-                    userId?: string;
                 };
             };
         };
@@ -14255,9 +13509,7 @@ export interface operations {
                      *       "content": "请加上小六壬。",
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
                      *       "id": "7",
-                     *       "phoneNumber": "13800138000",
                      *       "phone_number": "13800138000",
-                     *       "userId": "10001",
                      *       "user_id": "10001"
                      *     }
                      */
@@ -14484,36 +13736,6 @@ export interface operations {
             };
         };
     };
-    getApiDocument: {
-        parameters: {
-            query?: {
-                /** @description `app` leaves out what apps do not call. By default the document has everything. */
-                for?: "all" | "app";
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The document. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "openapi": "3.1.0"
-                     *     }
-                     */
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-        };
-    };
     getStoreAccountTokenV0: {
         parameters: {
             query?: never;
@@ -14548,7 +13770,7 @@ export interface operations {
                 /** @description The channel of the payment. By default the first of `payment.channels`. */
                 channel?: "alipay" | "wechat" | "stripe" | "sandbox";
                 /** @description The program in which the buyer pays, for WeChat Pay: `app` by default. */
-                client?: "app" | "h5" | "jsapi" | "native";
+                client?: components["schemas"]["PayerClient"];
                 /** @description The coins that it buys. */
                 coinCount: number;
                 /** @description The buyer's id in WeChat, for `jsapi`. */
@@ -14620,9 +13842,8 @@ export interface operations {
                     /**
                      * @description The program in which the buyer pays, for WeChat Pay: `app` by default.
                      * @example app
-                     * @enum {string}
                      */
-                    client?: "app" | "h5" | "jsapi" | "native";
+                    client?: components["schemas"]["PayerClient"];
                     /**
                      * @description The coins that it buys.
                      * @example 60
@@ -14734,7 +13955,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only products that bring this. */
-                asset?: "coin" | "point";
+                asset?: components["schemas"]["Asset"];
             };
             header?: never;
             path?: never;
@@ -15240,7 +14461,7 @@ export interface operations {
                      * @description `unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.
                      * @example female
                      */
-                    gender?: string;
+                    gender?: components["schemas"]["Gender"];
                     /**
                      * @description The caller's own id.
                      * @example 10001

@@ -1,7 +1,14 @@
 //! Enums whose values have names, in the store or in the API.
 
-/// Declares an enum with a name for each value. Generates `ALL`, the values in this order; `name`; and `from_name`,
-/// which returns the value with a name.
+/// An enum that [`named_enum!`] declares.
+pub trait NamedEnum {
+    const NAMES: &'static [&'static str];
+    /// The identifiers of the values in code. Not every name is one.
+    const IDENTIFIERS: &'static [&'static str];
+}
+
+/// Declares an enum with a name for each value. Generates `ALL`, the values in this order; `name`; `from_name`, which
+/// returns the value with a name; and [`NamedEnum`].
 #[macro_export]
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
@@ -10,6 +17,11 @@ macro_rules! named_enum {
         $(#[$about])*
         $visibility enum $enum {
             $($(#[$doc])* $value,)*
+        }
+
+        impl $crate::NamedEnum for $enum {
+            const NAMES: &'static [&'static str] = &[$($name),*];
+            const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($value)),*];
         }
 
         impl $enum {

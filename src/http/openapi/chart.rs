@@ -12,7 +12,7 @@ use utoipa::{
     },
 };
 
-use super::schemas::one_of_names;
+use super::schemas::{enumeration, one_of_names, with_identifiers};
 use crate::{
     domain::divination::{
         chart::{
@@ -23,7 +23,7 @@ use crate::{
         hexagram::Trigram,
     },
     http::classic_response::example_cast,
-    types::Timestamp,
+    types::{NamedEnum, Timestamp},
 };
 
 impl ToSchema for Chart {
@@ -39,25 +39,18 @@ impl PartialSchema for Chart {
             .required("moment")
             .property(
                 "momentMissing",
-                names(
-                    "The reason for a chart without a time. Otherwise absent.",
-                    MissingMoment::ALL.map(MissingMoment::name),
-                ),
+                names::<MissingMoment>("The reason for a chart without a time. Otherwise absent."),
             )
             .property("palace", palace())
             .required("palace")
             .property(
                 "pattern",
-                or_null(names(
+                or_null(names::<LinePattern>(
                     "The pattern of the primary hexagram: all three pairs of lower and upper lines clash or combine.",
-                    LinePattern::ALL.map(LinePattern::name),
                 )),
             )
             .required("pattern")
-            .property(
-                "relatingPattern",
-                or_null(names("The pattern of the relating hexagram.", LinePattern::ALL.map(LinePattern::name))),
-            )
+            .property("relatingPattern", or_null(names::<LinePattern>("The pattern of the relating hexagram.")))
             .required("relatingPattern")
             .property("echoes", list(echo(), "Trigrams that repeat or reverse by the change."))
             .required("echoes")
@@ -79,7 +72,7 @@ impl PartialSchema for PlumBlossom {
             let choice = object(description)
                 .property("sum", number("The sum."))
                 .property("remainder", number("The remainder of eight, from 1 to 8."))
-                .property("trigram", names("The trigram of this number in the Earlier Heaven order.", trigrams()));
+                .property("trigram", trigram_name("The trigram of this number in the Earlier Heaven order."));
             required(choice, &["sum", "remainder", "trigram"])
         };
         let line = object("The changing line and the sum that chose it.")
@@ -105,7 +98,7 @@ fn source() -> ObjectBuilder {
         required(numbered, &["branch", "number"])
     };
     let source = object("The numbers that the casting began with. `kind` says which members there are.")
-        .property("kind", names("`time`: year, month, day, hour. `number_and_hour`: number, hour. `two_numbers`: upper, lower. `three_numbers`: upper, lower, line.", vec!["two_numbers", "three_numbers", "number_and_hour", "time"]))
+        .property("kind", one_of_names("`time`: year, month, day, hour. `number_and_hour`: number, hour. `two_numbers`: upper, lower. `three_numbers`: upper, lower, line.", vec!["two_numbers", "three_numbers", "number_and_hour", "time"], "two_numbers"))
         .property("year", numbered("The branch of the lunar year."))
         .property("month", number("The lunar month. A leap month counts as the month that it repeats."))
         .property("isLeapMonth", flag("True in a leap month."))
@@ -121,12 +114,12 @@ fn source() -> ObjectBuilder {
 fn body_and_use() -> ObjectBuilder {
     let trigram = |description| {
         object(description)
-            .property("half", names("The half of the hexagram.", Half::ALL.map(Half::name)))
-            .property("trigram", names("The trigram.", trigrams()))
+            .property("half", names::<Half>("The half of the hexagram."))
+            .property("trigram", trigram_name("The trigram."))
             .property("element", element())
     };
     let acting = |description| {
-        let relation = names("The relation of its element to the body's.", BodyRelation::ALL.map(BodyRelation::name));
+        let relation = names::<BodyRelation>("The relation of its element to the body's.");
         required(trigram(description).property("relation", relation), &["half", "trigram", "element", "relation"])
     };
     let both = object("The asker's trigram (体), the matter's (用), and what acts on the asker.")
@@ -164,11 +157,11 @@ fn moment() -> ObjectBuilder {
         .property("day", number("From 1 to 30."));
     object("The time of the casting. Null if it is unknown or not from 1900 to 2100; members that depend on it are then absent.")
         .property("local", text("RFC 3339 with the offset of the time zone.").format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))))
-        .property("clock", names("The clock that days and hours follow.", ClockKind::ALL.map(ClockKind::name)))
-        .property("dayStart", names("The day rule of the casting.", DayStart::ALL.map(DayStart::name)))
+        .property("clock", names::<ClockKind>("The clock that days and hours follow."))
+        .property("dayStart", names::<DayStart>("The day rule of the casting."))
         .property("pillars", required(pillars, &["year", "month", "day", "hour"]))
         .property("void", list(branch("A branch."), "The two void branches of the day (旬空)."))
-        .property("nearBoundary", list(names("A pillar.", Pillar::ALL.map(Pillar::name)), "Pillars that would be others with a clock three minutes off. The day also while the two day rules disagree."))
+        .property("nearBoundary", list(names::<Pillar>("A pillar."), "Pillars that would be others with a clock three minutes off. The day also while the two day rules disagree."))
         .property("lunar", required(lunar, &["year", "month", "isLeapMonth", "day"]))
         .required("local")
         .required("clock")
@@ -181,16 +174,16 @@ fn moment() -> ObjectBuilder {
 
 fn palace() -> ObjectBuilder {
     let palace = object("The palace (八宫) of the primary hexagram.")
-        .property("trigram", names("The trigram that names it.", trigrams()))
+        .property("trigram", trigram_name("The trigram that names it."))
         .property("element", element())
-        .property("stage", names("The place of the hexagram in the palace.", Stage::ALL.map(Stage::name)));
+        .property("stage", names::<Stage>("The place of the hexagram in the palace."));
     required(palace, &["trigram", "element", "stage"])
 }
 
 fn echo() -> ObjectBuilder {
     let echo = object("A trigram that repeats or reverses.")
-        .property("half", names("The half of the hexagram.", Half::ALL.map(Half::name)))
-        .property("kind", names("Repeating (伏吟) or reversing (反吟).", EchoKind::ALL.map(EchoKind::name)));
+        .property("half", names::<Half>("The half of the hexagram."))
+        .property("kind", names::<EchoKind>("Repeating (伏吟) or reversing (反吟)."));
     required(echo, &["half", "kind"])
 }
 
@@ -198,18 +191,9 @@ fn line() -> ObjectBuilder {
     let line = object("A line.")
         .property("position", number("From 1 at the bottom to 6."))
         .property("value", number("6 old yin, 7 young yang, 8 young yin, 9 old yang."))
-        .property("spirit", names("The spirit (六神). Absent if the time is unknown.", Spirit::ALL.map(Spirit::name)))
-        .property(
-            "role",
-            or_null(names("The line of the asker (世) or of the matter (应).", LineRole::ALL.map(LineRole::name))),
-        )
-        .property(
-            "clashEffect",
-            or_null(names(
-                "The effect of a clash with the day on a line at rest.",
-                ClashEffect::ALL.map(ClashEffect::name),
-            )),
-        )
+        .property("spirit", names::<Spirit>("The spirit (六神). Absent if the time is unknown."))
+        .property("role", or_null(names::<LineRole>("The line of the asker (世) or of the matter (应).")))
+        .property("clashEffect", or_null(names::<ClashEffect>("The effect of a clash with the day on a line at rest.")))
         .property(
             "hidden",
             or_null(state(nature(object("The hidden line (伏神): the kin that the hexagram lacks, under this line.")))),
@@ -220,16 +204,10 @@ fn line() -> ObjectBuilder {
 
 fn becomes() -> ObjectBuilder {
     let line = object("The line into which a changing line turns.")
-        .property(
-            "relation",
-            names("The effect on the line that changed.", ChangeRelation::ALL.map(ChangeRelation::name)),
-        )
+        .property("relation", names::<ChangeRelation>("The effect on the line that changed."))
         .property(
             "progress",
-            or_null(names(
-                "A change within an element that advances (进神) or retreats (退神).",
-                Progress::ALL.map(Progress::name),
-            )),
+            or_null(names::<Progress>("A change within an element that advances (进神) or retreats (退神).")),
         )
         .property("clash", flag("The new branch clashes with the old one."))
         .property("combination", flag("The new branch combines with the old one."));
@@ -239,8 +217,8 @@ fn becomes() -> ObjectBuilder {
 /// Adds kin, stem, branch and element.
 fn nature(line: ObjectBuilder) -> ObjectBuilder {
     let line = line
-        .property("kin", names("The kin (六亲) to the palace.", Kin::ALL.map(Kin::name)))
-        .property("stem", names("The stem (纳甲).", Stem::ALL.map(Stem::name)))
+        .property("kin", names::<Kin>("The kin (六亲) to the palace."))
+        .property("stem", names::<Stem>("The stem (纳甲)."))
         .property("branch", branch("The branch (纳甲)."))
         .property("element", element());
     required(line, &["kin", "stem", "branch", "element"])
@@ -250,36 +228,36 @@ fn nature(line: ObjectBuilder) -> ObjectBuilder {
 fn state(line: ObjectBuilder) -> ObjectBuilder {
     line.property(
         "strength",
-        names(
+        names::<Strength>(
             "The strength in the month (旺相休囚死). This and the following members are absent if the time is unknown.",
-            Strength::ALL.map(Strength::name),
         ),
     )
     .property("void", flag("The branch is void on this day (旬空)."))
     .property("monthBreak", flag("The month clashes with it (月破)."))
     .property("monthCombination", flag("The month combines with it (月合)."))
-    .property("dayEffect", names("The effect of the day's element.", DayEffect::ALL.map(DayEffect::name)))
+    .property("dayEffect", names::<DayEffect>("The effect of the day's element."))
     .property("dayClash", flag("The day clashes with it (日冲)."))
     .property("dayCombination", flag("The day combines with it (日合)."))
     .property(
         "growthStage",
-        or_null(names(
+        or_null(names::<GrowthStage>(
             "The stage of growth (长生十二宫) on this day, if it is one of the four that matter.",
-            GrowthStage::ALL.map(GrowthStage::name),
         )),
     )
 }
 
-fn trigrams() -> Vec<&'static str> {
-    Trigram::all().map(Trigram::chinese_name).collect()
+fn trigram_name(description: &str) -> Object {
+    let names = Trigram::all().map(Trigram::chinese_name).collect();
+    let identifiers = ["Qian", "Dui", "Li", "Zhen", "Xun", "Kan", "Gen", "Kun"];
+    with_identifiers(one_of_names(description, names, "乾"), &identifiers)
 }
 
 fn branch(description: &str) -> Object {
-    names(description, Branch::ALL.map(Branch::name))
+    names::<Branch>(description)
 }
 
 fn element() -> Object {
-    names("The element.", Element::ALL.map(Element::name))
+    names::<Element>("The element.")
 }
 
 fn object(description: &str) -> ObjectBuilder {
@@ -302,10 +280,8 @@ fn flag(description: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Boolean).description(Some(description))
 }
 
-fn names(description: &str, names: impl Into<Vec<&'static str>>) -> Object {
-    let names = names.into();
-    let first = names.first().copied().unwrap_or_default();
-    one_of_names(description, names, first)
+fn names<T: NamedEnum>(description: &str) -> Object {
+    enumeration::<T>(description, T::NAMES.first().copied().unwrap_or_default())
 }
 
 fn list(item: impl Into<RefOr<Schema>>, description: &str) -> ArrayBuilder {

@@ -6,8 +6,9 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
+    enums::enumerations,
     headers::Header,
-    schemas::{reference, schemas},
+    schemas::{reference, reference_to, schemas},
 };
 use crate::http::{
     body::FORM,
@@ -24,7 +25,7 @@ use crate::{
 
 /// Returns the document as JSON text, without blanks: it is large, and machines read it.
 pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
-    let components = components(endpoints);
+    let components = components(endpoints, &config.limits);
     let areas = Area::ALL.into_iter().filter(|area| endpoints.iter().any(|endpoint| endpoint.area == *area));
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut problems = Map::new();
@@ -56,7 +57,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     document.to_string()
 }
 
-/// Returns the endpoints that a reader needs. Authors of apps need none of administrators and payment providers.
+/// Returns the endpoints that a reader needs. Authors of apps need none of administrators, other services and browsers.
 pub fn select(mut endpoints: Vec<Endpoint>, audience: DocumentAudience) -> Vec<Endpoint> {
     if audience == DocumentAudience::App {
         endpoints.retain(Endpoint::is_for_apps);
@@ -81,9 +82,12 @@ fn description() -> String {
     )
 }
 
-fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
+fn components(endpoints: &[Endpoint], limits: &LimitsConfig) -> Map<String, Value> {
     let own = endpoints.iter().flat_map(|endpoint| endpoint.reply().schemas);
-    object(&mut own.chain(schemas::<Problem<'static>>()))
+    let parameters = endpoints.iter().flat_map(|endpoint| &endpoint.parameters);
+    let requested: String = parameters.map(|parameter| (parameter.schema)(limits).to_string()).collect();
+    let is_requested = |(name, _): &(String, Value)| requested.contains(&reference_to(name)["$ref"].to_string());
+    object(&mut own.chain(schemas::<Problem<'static>>()).chain(enumerations().into_iter().filter(is_requested)))
 }
 
 /// Collects members into an object.

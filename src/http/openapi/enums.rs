@@ -1,4 +1,4 @@
-//! Enumerations in responses. Each is a component of the API document.
+//! Enumerations of requests and responses. Each is a component of the API document.
 
 use std::borrow::Cow;
 
@@ -7,33 +7,41 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::schemas::one_of_names;
-use crate::http::params::AudienceName;
+use serde_json::Value;
+
+use super::schemas::{enumeration, schemas};
+use crate::http::params::{AudienceName, DocumentAudience, PayerClientKind, ProofKind};
 use crate::{
     domain::{
         divination::{
+            card::Theme,
             chart::{DayStart, SelectedPart, SelectionRule},
             model_calls::CallStatus,
             sessions::{Method, snapshot::SnapshotProperty},
         },
         identity::{
-            directory::UserState, identities::IdentityProvider, preferences::NotificationKind,
+            codes::Purpose, directory::UserState, identities::IdentityProvider, preferences::NotificationKind,
             suspensions::SuspensionSource, users::Gender,
         },
         messaging::feedback::FeedbackState,
         moderation::{
             engine::{ContentType, MatchWay, Severity},
             policy::Service,
-            reviews::ReviewState,
+            reviews::{ReviewDecision, ReviewState},
         },
         money::{
             ledger::{self, Asset},
-            payments::{bills::BillDifferenceCode, refunds::RefundState, settle::SettlementEffect},
+            payments::{
+                bills::BillDifferenceCode, decisions::Decision, refunds::RefundState, settle::SettlementEffect,
+            },
             purchases::purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore},
         },
         operations::{
+            admins::roles::Role,
             deletions::DeletedKind,
+            figures::FigureGrouping,
             health::{BackupState, LedgerState},
+            server_log::LogLevel,
             webhook_outbox::{WebhookKind, WebhookState},
         },
     },
@@ -41,33 +49,46 @@ use crate::{
         payment::{OrderState, TradeStatus},
         push::PushService,
     },
-    types::{Locale, SuspensionScope},
+    types::{Locale, NamedEnum, SuspensionScope},
 };
 
-// Stand for enumerations of another crate in the schemas of fields.
-pub struct ContentTypeName;
-pub struct SeverityName;
-pub struct MatchWayName;
+/// Declares types that stand for enumerations of another crate in the schemas of fields.
+macro_rules! stand_ins {
+    ($($name:ident = $values:ty;)*) => {$(
+        pub struct $name;
+
+        impl NamedEnum for $name {
+            const NAMES: &'static [&'static str] = <$values as NamedEnum>::NAMES;
+            const IDENTIFIERS: &'static [&'static str] = <$values as NamedEnum>::IDENTIFIERS;
+        }
+    )*};
+}
+
+stand_ins! {
+    ContentTypeName = ContentType;
+    SeverityName = Severity;
+    MatchWayName = MatchWay;
+}
 
 macro_rules! enumerations {
     ($($values:ty = $name:literal, $example:literal, $description:literal;)*) => {
-        $(enumeration! { $values, $values = $name, $example, $description })*
-    };
-}
-
-macro_rules! enumeration {
-    ($described:ty, $values:ty = $name:literal, $example:literal, $description:literal) => {
-        impl ToSchema for $described {
-            fn name() -> Cow<'static, str> {
-                $name.into()
+        $(
+            impl ToSchema for $values {
+                fn name() -> Cow<'static, str> {
+                    $name.into()
+                }
             }
-        }
 
-        impl PartialSchema for $described {
-            fn schema() -> RefOr<Schema> {
-                let names = <$values>::ALL.map(<$values>::name).into();
-                Schema::from(one_of_names($description, names, $example)).into()
+            impl PartialSchema for $values {
+                fn schema() -> RefOr<Schema> {
+                    Schema::from(enumeration::<$values>($description, $example)).into()
+                }
             }
+        )*
+
+        /// Returns the components of all enumerations.
+        pub fn enumerations() -> Vec<(String, Value)> {
+            [$(schemas::<$values>()),*].concat()
         }
     };
 }
@@ -106,8 +127,17 @@ enumerations! {
     SuspensionSource = "SuspensionSource", "staff", "The author of a suspension.";
     UserState = "UserState", "active", "The state of a user.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
+    ContentTypeName = "ContentType", "question", "The use of a text.";
+    SeverityName = "Severity", "medium", "The severity of a listed word.";
+    MatchWayName = "MatchWay", "exact", "The way in which a listed word was found, the most certain first.";
+    Decision = "OrderDecision", "credit", "The decision about an order that needs a person.";
+    DocumentAudience = "DocumentAudience", "app", "The readers of an API document.";
+    FigureGrouping = "FigureGrouping", "day", "The length of the periods that figures are counted by.";
+    LogLevel = "LogLevel", "warn", "The severity of a log line.";
+    PayerClientKind = "PayerClient", "app", "The kind of program in which the buyer pays.";
+    ProofKind = "ProofProvider", "apple", "The issuer of a proof of identity.";
+    Purpose = "CodePurpose", "sign_in", "The purpose of a verification code.";
+    ReviewDecision = "ReviewDecision", "acquit", "The decision about a text in review.";
+    Role = "AdminRole", "support", "The role of an administrator.";
+    Theme = "CardTheme", "auto", "The colours of a picture.";
 }
-
-enumeration! { ContentTypeName, ContentType = "ContentType", "question", "The use of a text." }
-enumeration! { SeverityName, Severity = "Severity", "medium", "The severity of a listed word." }
-enumeration! { MatchWayName, MatchWay = "MatchWay", "exact", "The way in which a listed word was found, the most certain first." }

@@ -5,9 +5,12 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
         ObjectBuilder, RefOr, Schema,
+        extensions::ExtensionsBuilder,
         schema::{Object, Type},
     },
 };
+
+use crate::types::NamedEnum;
 
 /// Returns a reference to the schema of `T` among the document's components.
 pub fn reference<T: ToSchema>() -> Value {
@@ -60,6 +63,32 @@ fn is_nullable(schema: &Value) -> bool {
         // A schema without a type permits null.
         None => ["type", "$ref", "allOf", "oneOf"].iter().all(|kind| schema.get(kind).is_none()),
     }
+}
+
+/// Returns the schema of a parameter that is an enumeration among the document's components.
+pub fn enumerated(component: &str, example: &str) -> Value {
+    let mut schema = reference_to(component);
+    schema["example"] = example.into();
+    schema
+}
+
+/// Returns the schema of an enumeration. Generated clients name its values by `x-enum-varnames` if the names are no
+/// identifiers, because each generator drops or spells out other characters.
+pub fn enumeration<T: NamedEnum>(description: &str, example: &'static str) -> Object {
+    with_identifiers(one_of_names(description, T::NAMES.to_vec(), example), T::IDENTIFIERS)
+}
+
+/// Adds the identifiers of the values to an enumeration whose names are none.
+pub fn with_identifiers(mut names: Object, identifiers: &[&str]) -> Object {
+    let is_identifier = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if !names.enum_values.iter().flatten().all(is_identifier) {
+        names.extensions = Some(ExtensionsBuilder::new().add("x-enum-varnames", identifiers).build());
+    }
+    names
 }
 
 /// Returns the schema of a text with a fixed set of values.

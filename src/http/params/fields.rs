@@ -44,6 +44,16 @@ impl Fields<'_, '_> {
         }
     }
 
+    /// Reads another spelling of a field. The API document has one of each, because generated clients turn both into the
+    /// same name.
+    #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
+    pub fn alias<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
+        match self {
+            Self::Read(reader) => reader.optional(name),
+            Self::Describe(_) => None,
+        }
+    }
+
     /// Reads a segment of the path.
     pub fn path<T: Parameter>(&mut self, name: &'static str, description: &'static str) -> Option<T> {
         match self {

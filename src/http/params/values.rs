@@ -26,7 +26,7 @@ use crate::{
     config::LimitsConfig,
     domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
-    http::{body::RawValue, request_context::RequestContext},
+    http::{body::RawValue, openapi::schemas::enumerated, request_context::RequestContext},
     types::{EmailAddress, PageRequest, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 
@@ -298,7 +298,7 @@ impl Parameter for Gender {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "example": "female" })
+        enumerated("Gender", "female")
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
 parameters! {
     SendSmsCodeParams(fields) {
         phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in` (default); `address` to add or change an account's number with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
     SmsSignInParams(fields) {

@@ -19,9 +19,9 @@ use crate::{
 parameters! {
     SubmitFeedbackParams(fields) {
         user_id: Option<UserId> = fields.optional("user_id", "Id of the sender. With a token, must be the token's user.");
-        same_user_id: Option<UserId> = fields.optional("userId", "Alias of `user_id`.");
+        same_user_id: Option<UserId> = fields.alias("userId");
         phone_number: Option<PhoneNumber> = fields.optional("phone_number", "Phone number of the sender. With a token, must be the token's user's.");
-        same_phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Alias of `phone_number`.");
+        same_phone_number: Option<PhoneNumber> = fields.alias("phoneNumber");
         content: FeedbackText = fields.required("content", "The feedback.");
     }
 }
@@ -40,7 +40,8 @@ pub struct FeedbackReceived {
     created_at: Timestamp,
 }
 
-/// The sender of feedback, unverified without a token. Apps of the first generation know the names with `_`.
+/// The sender of feedback, unverified without a token. Each name comes in both spellings; the API document has one, because
+/// generated clients turn both into the same name.
 #[derive(Serialize, ToSchema)]
 pub struct FeedbackSender {
     #[schema(value_type = Option<String>, example = "10001")]
@@ -48,10 +49,10 @@ pub struct FeedbackSender {
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
     #[serde(rename = "userId")]
-    #[schema(value_type = Option<String>, example = "10001")]
+    #[schema(ignore)]
     same_user_id: Option<UserId>,
     #[serde(rename = "phoneNumber")]
-    #[schema(example = "13800138000")]
+    #[schema(ignore)]
     same_phone_number: Option<String>,
 }
 

@@ -29,7 +29,7 @@ use crate::{
 parameters! {
     SendEmailCodeParams(fields) {
         email: EmailAddress = fields.required("email", "Address to send the code to.");
-        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`; `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in` (default); `address` to add or change an account's address with `/api/v1/account/address`; `cancellation` to authorise the cancellation of an account.");
     }
 
     EmailSignInParams(fields) {

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        openapi::document::object,
+        openapi::{document::object, schemas::enumerated},
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
@@ -231,6 +231,6 @@ impl Parameter for Locale {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "example": "zh" })
+        enumerated("Locale", "zh")
     }
 }

@@ -51,12 +51,27 @@ impl Document {
 
     fn new(value: Value, key: &str) -> Self {
         let shared = &value["components"]["responses"];
-        // Tests see each response in place.
+        // Tests see each response and enumeration in place.
+        let component = |schema: &mut Value| {
+            if let Some(path) = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
+                let mut whole = value.pointer(path).unwrap().as_object().unwrap().clone();
+                whole.extend(schema.as_object().unwrap().clone());
+                whole.remove("$ref");
+                *schema = whole.into();
+            }
+        };
         let resolved = |mut operation: Value| {
             for response in operation["responses"].as_object_mut().unwrap().values_mut() {
                 if let Some(path) = response["$ref"].as_str() {
                     *response = shared[path.strip_prefix("#/components/responses/").unwrap()].clone();
                 }
+            }
+            for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+                component(&mut parameter["schema"]);
+            }
+            if let Some(properties) = operation.pointer_mut("/requestBody/content/application~1json/schema/properties")
+            {
+                properties.as_object_mut().unwrap().values_mut().for_each(component);
             }
             operation
         };
@@ -110,6 +125,8 @@ impl Document {
         for (name, member) in value.as_object().into_iter().flatten() {
             match properties.map(|properties| properties.get(name)) {
                 Some(Some(of_member)) => self.fits(of_member, member).map_err(|fault| format!("{name}: {fault}"))?,
+                // The document has one spelling of each name.
+                Some(None) if properties.into_iter().flatten().any(|(known, _)| is_same_name(known, name)) => {}
                 Some(None) => return Err(format!("{name} is not documented")),
                 // Arbitrary members are allowed, of one kind if it is described.
                 None => {
@@ -170,6 +187,11 @@ impl Document {
             assert!(documented["description"].as_str().unwrap().contains(&format!("`{code}`")), "{what}: no such code");
         }
     }
+}
+
+/// Returns true if generated clients turn both into the same name.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    one.replace('_', "").eq_ignore_ascii_case(&other.replace('_', ""))
 }
 
 /// Headers that need no description.

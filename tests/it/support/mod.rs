@@ -30,7 +30,7 @@ mod polling;
 pub use client::{Caller, Request, Response};
 pub use crashes::{assert_sound, copy_directory, count, kill_after, kill_at_intervals, peak_memory, spawn_command};
 pub use database::{Database, Row, allow_changes, create_trigger, drop_trigger, refuse_changes};
-pub use document::{Document, Operation, Parameter, ParameterLocation, plain_text};
+pub use document::{Document, Operation, Parameter, ParameterLocation, is_same_name, plain_text};
 pub use fake_model::{FakeModel, ModelBehaviour};
 pub use in_process::open_app;
 pub use operator::{CommandOutput, install};

@@ -14,6 +14,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
+        openapi::schemas::enumerated,
         params::{BodyShape, Content, Fields, ObjectParameter, Parameters, Rules, member, object, required},
         reply::Json,
         request_context::RequestContext,
@@ -122,7 +123,7 @@ impl ObjectParameter for BatchItem {
             "required": ["content"],
             "properties": {
                 "content": { "type": "string", "maxLength": 2_000 },
-                "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::name) },
+                "contentType": enumerated("ContentType", "question"),
                 "userId": { "type": "string" },
             },
             "example": { "content": "今年换工作合适吗？", "contentType": "question" },

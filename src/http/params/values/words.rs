@@ -24,6 +24,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
+        openapi::schemas::enumerated,
         params::{Label, Parameter, Rules, text},
     },
     providers::{payment::OrderState, push::PushService},
@@ -110,7 +111,7 @@ impl Parameter for Purpose {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "default": "sign_in", "example": "sign_in" })
+        enumerated("CodePurpose", "sign_in")
     }
 }
 
@@ -123,7 +124,7 @@ impl Parameter for ContentType {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "question" })
+        enumerated("ContentType", "question")
     }
 }
 
@@ -151,45 +152,45 @@ fn other_name<T: Copy>(names: &[(&[&str], T)], written: &str) -> Option<T> {
 
 /// Declares parameters whose values are names.
 macro_rules! words {
-    ($($name:ident, $example:literal;)*) => {$(
+    ($($name:ident = $component:literal, $example:literal;)*) => {$(
         impl Parameter for $name {
             fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
                 one_of(value, &Self::ALL.map(Self::name), Self::from_name)
             }
 
             fn schema(_: &LimitsConfig) -> Value {
-                json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": $example })
+                enumerated($component, $example)
             }
         }
     )*};
 }
 
 words! {
-    Asset, "coin";
-    AudienceName, "all";
-    DayStart, "23:00";
-    DocumentAudience, "app";
-    Decision, "credit";
-    FeedbackState, "open";
-    FigureGrouping, "day";
-    IdentityProvider, "apple";
-    LogLevel, "warn";
-    NotificationKind, "activity";
-    Method, "three_coins";
-    Severity, "medium";
-    Theme, "auto";
-    OrderState, "review";
-    PayerClientKind, "app";
-    ProofKind, "apple";
-    PushService, "apns";
-    PurchaseState, "credited";
-    ReviewDecision, "acquit";
-    ReviewState, "waiting";
-    Role, "support";
-    SettlementEffect, "rejected";
-    SuspensionScope, "account";
-    UserState, "active";
-    WebhookState, "failed";
+    Asset = "Asset", "coin";
+    AudienceName = "Audience", "all";
+    DayStart = "DayStart", "23:00";
+    DocumentAudience = "DocumentAudience", "app";
+    Decision = "OrderDecision", "credit";
+    FeedbackState = "FeedbackState", "open";
+    FigureGrouping = "FigureGrouping", "day";
+    IdentityProvider = "IdentityProvider", "apple";
+    LogLevel = "LogLevel", "warn";
+    NotificationKind = "NotificationKind", "activity";
+    Method = "CastingMethod", "three_coins";
+    Severity = "Severity", "medium";
+    Theme = "CardTheme", "auto";
+    OrderState = "OrderState", "review";
+    PayerClientKind = "PayerClient", "app";
+    ProofKind = "ProofProvider", "apple";
+    PushService = "PushService", "apns";
+    PurchaseState = "PurchaseState", "credited";
+    ReviewDecision = "ReviewDecision", "acquit";
+    ReviewState = "ReviewState", "waiting";
+    Role = "AdminRole", "support";
+    SettlementEffect = "Verdict", "rejected";
+    SuspensionScope = "SuspensionScope", "account";
+    UserState = "UserState", "active";
+    WebhookState = "WebhookState", "failed";
 }
 
 /// Finds the value with this name, in any case and with any separators, as Java's enums and JSON libraries write it.
