@@ -491,6 +491,8 @@ declare::settings! {
     "payment" payment: PaymentConfig {
         gateway: PaymentProvider = "sandbox",
             "The channel of payments if `channels` is empty. `sandbox` is a built-in provider whose payments cost nothing, for development; all others charge real money.";
+        sandbox_buyers: bool = "false",
+            "`true`: users may pay their own orders in the sandbox (`POST /api/v1/orders/{orderNo}/sandbox-pay`), for the development of apps.";
         channels: Vec<PaymentProvider> = "",
             "The channels that take new orders, such as `alipay, wechat`. An order that names none uses the first. Channels that have settings and are not listed here only serve their old orders.";
         app_id: String = "",

@@ -726,6 +726,10 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .notes("A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid; repeat it after some seconds. Orders are credited without it too.")
             .summary("Asks the provider about an order and credits it if it is paid.")
             .errors(&[NotFound]),
+        post("/api/v1/orders/{orderNo}/sandbox-pay", OwnUser, orders::pay_in_sandbox).named("payOrderInSandbox")
+            .notes("For the development of apps: stands for the SDK of a channel. Only in the sandbox, if the operator has set `payment.sandbox_buyers`.")
+            .summary("Pays an order in the sandbox.")
+            .errors(&[NotFound, NotConfigured, OrderState]),
         get("/payment/gateway/order", OwnUser, payment::order).named("createOrderByGetV0")
             .successor("createOrder")
             .summary("Creates an order to pay. Returns the same order again for a few minutes.")

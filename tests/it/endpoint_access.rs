@@ -219,6 +219,7 @@ const EXPECTED: &[(&str, Access)] = &[
     ("GET /api/v1/orders", OwnUser),
     ("GET /api/v1/orders/{orderNo}", OwnUser),
     ("POST /api/v1/orders/{orderNo}/confirm", OwnUser),
+    ("POST /api/v1/orders/{orderNo}/sandbox-pay", OwnUser),
     ("GET /api/v1/invite", OwnUser),
     ("POST /api/v1/invite/redeem", OwnUser),
     ("GET /api/v1/hexagrams", Anyone),
@@ -396,6 +397,7 @@ fn a_user_may_use_every_user_endpoint() {
             | "POST /payment/update-balance"
             | "GET /api/v1/orders/{orderNo}"
             | "POST /api/v1/orders/{orderNo}/confirm"
+            | "POST /api/v1/orders/{orderNo}/sandbox-pay"
             | "DELETE /api/v1/auth/tokens/{id}"
             | "DELETE /api/v1/account/identities/{provider}"
             | "DELETE /api/v1/devices/{id}"

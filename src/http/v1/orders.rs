@@ -14,6 +14,7 @@ use crate::{
         payments::{
             orders::{self, OrderedProduct},
             reconcile::{self, ClaimedPayment, OrderConfirmation},
+            sandbox,
         },
         products::ProductId,
     },
@@ -89,6 +90,12 @@ pub async fn confirm(context: RequestContext, params: OwnOrderParams) -> Result<
     let OrderNo(order_no) = params.order_no;
     let claim = ClaimedPayment { order_no, trade_no: None, amount: None, coin_count: None };
     Ok(ConfirmedOrder(context.blocking(move |app| reconcile::confirm(&app.payments, user, &claim)).await?))
+}
+
+pub async fn pay_in_sandbox(context: RequestContext, params: OwnOrderParams) -> Result<Json<UserOrder>> {
+    let user = context.user()?;
+    let paid = context.blocking(move |app| sandbox::pay_own(&app.payments, user, &params.order_no.0)).await?;
+    Ok(Json(paid.into()))
 }
 
 /// Status 200 with the order, or 202 while it is not paid or unknown.

@@ -97,6 +97,29 @@ fn sells_points_in_the_current_generation() {
 }
 
 #[test]
+fn a_buyer_pays_in_the_sandbox_if_the_operator_allows_it() {
+    let closed = Setup::default().start();
+    let user = closed.sign_in(OWN);
+    let pay = |server: &Server, caller: &Caller, order_no: &str| {
+        server.post(&format!("/api/v1/orders/{order_no}/sandbox-pay")).by(caller).send()
+    };
+    let order_no = order(&closed, &user, "coins_60")["orderNo"].as_str().unwrap().to_owned();
+    pay(&closed, &user, &order_no).expect_problem(409, "not_configured");
+    let server = Setup::default().with("PAYMENT_SANDBOX_BUYERS", "true").start();
+    let (user, other) = (server.sign_in_by_email("a@example.com"), server.sign_in(OTHER));
+    let (before, order_no) = (points(&server, &user), order(&server, &user, "points_600")["orderNo"].clone());
+    let order_no = order_no.as_str().unwrap();
+    pay(&server, &other, order_no).expect_problem(404, "not_found");
+    for _ in 0..2 {
+        assert_eq!(pay(&server, &user, order_no).expect(200).json()["status"], "credited");
+        assert_eq!(points(&server, &user), before + 600);
+    }
+    server.command(&["payments", "refund", order_no, "--reason", "test", "--yes"]).expect(0);
+    pay(&server, &user, order_no).expect_problem(409, "order_state");
+    assert_books_agree(&server);
+}
+
+#[test]
 fn an_order_keeps_its_terms_when_the_product_changes() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));

@@ -17,6 +17,7 @@ use crate::{
         },
     },
     store::{Read, Row, Store, Write},
+    types::UserId,
 };
 
 /// The options of a test payment.
@@ -45,6 +46,18 @@ pub struct TestPaymentResult {
     pub order: Order,
     /// The response to the callback; `None` if it was not delivered.
     pub answer: Option<String>,
+}
+
+/// Pays an order in the sandbox as its buyer, where the operator allows it.
+///
+/// # Errors
+/// `not_found` for orders of others; `not_configured` where it is not allowed; those of [`pay`].
+pub fn pay_own(payments: &Payments, user: UserId, order_no: &str) -> Result<Order> {
+    let own = orders::find_own(&payments.core, user, order_no)?;
+    if !payments.core.config.payment.sandbox_buyers {
+        return Err(Error::new(Code::NotConfigured));
+    }
+    Ok(pay(payments, &own.order_no, &TestPayment::default())?.order)
 }
 
 /// Pays an order in the sandbox, or delivers the callback of an earlier payment again.
