@@ -285,7 +285,7 @@ def first_generation(service):
     client = service.signed_in(came.token)
     body = models.ValidateTokenBody(token=came.token)
     assert done(validate_token, models.Validity, client=anybody, body=body).valid
-    body = models.UpdateProfileBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
+    body = models.UpdateProfileBody.from_dict({"nickname": "青山", "gender": "female", "birthday": "1990-05-17"})
     assert done(update_profile, models.Profile, client=client, body=body).gender == "female"
     body = models.UpdateNicknameBody(nickname="去赌博网站")
     refused(update_nickname, 422, "content_rejected", client=client, body=body)
