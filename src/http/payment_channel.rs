@@ -15,16 +15,22 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
+        openapi::schemas::enumerated,
         params::{BodyShape, Fields, Parameter, Parameters, PayerClientKind, Rules, text},
         reply::{JSON, Reply, ReplyDescription, status},
         request_context::RequestContext,
     },
     providers::payment::{CHANNELS, PayerClient, wechat},
-    types::clean,
+    types::{NamedEnum, clean},
 };
 
 /// The name of a payment channel.
 pub struct ChannelName(pub String);
+
+impl NamedEnum for ChannelName {
+    const NAMES: &'static [&'static str] = &CHANNELS;
+    const IDENTIFIERS: &'static [&'static str] = &CHANNELS;
+}
 
 impl Parameter for ChannelName {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
@@ -40,7 +46,7 @@ impl Parameter for ChannelName {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "enum": CHANNELS, "example": "sandbox" })
+        enumerated("PaymentChannel", "sandbox")
     }
 }
 

@@ -15,7 +15,10 @@ use crate::{
         },
     },
     error::Result,
-    http::{payment_channel::PaymentChoice, request_context::RequestContext},
+    http::{
+        payment_channel::{ChannelName, PaymentChoice},
+        request_context::RequestContext,
+    },
     providers::payment::{OrderState, PaymentInstruction},
     types::{Timestamp, UserId},
 };
@@ -53,7 +56,7 @@ pub struct UserOrder {
     amount: String,
     #[schema(example = "CNY")]
     currency: String,
-    #[schema(example = "alipay")]
+    #[schema(value_type = ChannelName)]
     channel: String,
     #[schema(value_type = OrderState)]
     status: &'static str,

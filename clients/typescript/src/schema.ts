@@ -2101,11 +2101,8 @@ export interface components {
         };
         /** @description The price of a product in a payment channel. */
         ChannelPrice: {
-            /**
-             * @description The `channel` of an order.
-             * @example alipay
-             */
-            channel: string;
+            /** @description The `channel` of an order. */
+            channel: components["schemas"]["PaymentChannel"];
             /** @example CNY */
             currency: string;
             /**
@@ -3926,8 +3923,7 @@ export interface components {
              * @example 0
              */
             bonus: number;
-            /** @example alipay */
-            channel: string;
+            channel: components["schemas"]["PaymentChannel"];
             /**
              * Format: date-time
              * @example 2026-01-03T04:04:05.678Z
@@ -4045,6 +4041,12 @@ export interface components {
          * @enum {string}
          */
         PayerClient: "app" | "h5" | "jsapi" | "native";
+        /**
+         * @description A way to pay.
+         * @example alipay
+         * @enum {string}
+         */
+        PaymentChannel: "alipay" | "wechat" | "stripe" | "sandbox";
         /** @description An order that can be paid. */
         PaymentOrder: {
             /**
@@ -4052,8 +4054,7 @@ export interface components {
              * @example 6.00
              */
             amount: string;
-            /** @example alipay */
-            channel: string;
+            channel: components["schemas"]["PaymentChannel"];
             /**
              * Format: int32
              * @example 60
@@ -8280,9 +8281,8 @@ export interface operations {
                     /**
                      * @description The channel of the payment. By default the first of `payment.channels`.
                      * @example sandbox
-                     * @enum {string}
                      */
-                    channel?: "alipay" | "wechat" | "stripe" | "sandbox";
+                    channel?: components["schemas"]["PaymentChannel"];
                     /**
                      * @description The program in which the buyer pays, for WeChat Pay: `app` by default.
                      * @example app
@@ -13768,7 +13768,7 @@ export interface operations {
                 /** @description The price in yuan. With `coinCount`, a pair of the price list. */
                 amount: string;
                 /** @description The channel of the payment. By default the first of `payment.channels`. */
-                channel?: "alipay" | "wechat" | "stripe" | "sandbox";
+                channel?: components["schemas"]["PaymentChannel"];
                 /** @description The program in which the buyer pays, for WeChat Pay: `app` by default. */
                 client?: components["schemas"]["PayerClient"];
                 /** @description The coins that it buys. */
@@ -13836,9 +13836,8 @@ export interface operations {
                     /**
                      * @description The channel of the payment. By default the first of `payment.channels`.
                      * @example sandbox
-                     * @enum {string}
                      */
-                    channel?: "alipay" | "wechat" | "stripe" | "sandbox";
+                    channel?: components["schemas"]["PaymentChannel"];
                     /**
                      * @description The program in which the buyer pays, for WeChat Pay: `app` by default.
                      * @example app

@@ -44,7 +44,7 @@ parameters! {
 pub struct Administrator {
     #[schema(example = "alice")]
     name: String,
-    #[schema(example = "support")]
+    #[schema(value_type = Role)]
     role: &'static str,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,

@@ -47,7 +47,7 @@ parameters! {
 pub struct ApiKeyResponse {
     #[schema(example = "billing")]
     label: String,
-    #[schema(example = "read-only")]
+    #[schema(value_type = Role)]
     role: &'static str,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,

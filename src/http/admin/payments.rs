@@ -32,6 +32,7 @@ use crate::{
     http::{
         numbered_page::NumberedPage,
         params::{Flag, PageNumber, PageSize, Reason, Rules, TimeRange, optional_time_range, page, parameters},
+        payment_channel::ChannelName,
         reply::{Json, Replayable},
         request_context::RequestContext,
         v0::payment::{OrderNo, YuanAmount},
@@ -82,7 +83,7 @@ pub struct AdminOrder {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// The gateway that it was made with.
-    #[schema(example = "alipay")]
+    #[schema(value_type = ChannelName)]
     channel: String,
     /// The provider's application id of the order, if known.
     #[schema(example = "2021000000000001")]

@@ -10,7 +10,10 @@ use utoipa::{
 use serde_json::Value;
 
 use super::schemas::{enumeration, schemas};
-use crate::http::params::{AudienceName, DocumentAudience, PayerClientKind, ProofKind};
+use crate::http::{
+    params::{AudienceName, DocumentAudience, PayerClientKind, ProofKind},
+    payment_channel::ChannelName,
+};
 use crate::{
     domain::{
         divination::{
@@ -113,6 +116,7 @@ enumerations! {
     Locale = "Locale", "zh", "A language.";
     ReviewState = "ReviewState", "waiting", "The state of a text in review.";
     Method = "CastingMethod", "numbers", "The method of casting.";
+    ChannelName = "PaymentChannel", "alipay", "A way to pay.";
     OrderState = "OrderState", "credited", "State of an order.";
     PurchaseEnvironment = "PurchaseEnvironment", "production", "The environment of a purchase. Those in the `sandbox` cost nothing.";
     PurchaseState = "PurchaseState", "credited", "State of a purchase in an app store.";

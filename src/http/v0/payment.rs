@@ -35,7 +35,7 @@ use crate::{
             BodyShape, Fields, Label, Location, PageNumber, PageSize, Parameter, ParameterDescription, Parameters,
             Reason, Rules, page, parameters, reason_of_admin, text,
         },
-        payment_channel::{PaymentChoice, payment_choice},
+        payment_channel::{ChannelName, PaymentChoice, payment_choice},
         reply::{Json, Reply, ReplyDescription},
         request_context::RequestContext,
         user_order::{UserOrder, order_to_pay},
@@ -90,7 +90,7 @@ pub struct PaymentOrder {
     coin_count: u32,
     #[schema(value_type = OrderState)]
     status: &'static str,
-    #[schema(example = "alipay")]
+    #[schema(value_type = ChannelName)]
     channel: String,
     #[schema(example = "CNY")]
     currency: String,

@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     http::{
         params::parameters,
+        payment_channel::ChannelName,
         public_content::{PublicJson, PublicResource},
         request_context::RequestContext,
     },
@@ -64,7 +65,7 @@ pub struct ProductForSale {
 #[derive(Serialize, ToSchema)]
 pub struct ChannelPrice {
     /// The `channel` of an order.
-    #[schema(example = "alipay")]
+    #[schema(value_type = ChannelName)]
     channel: &'static str,
     /// In `currency`, with two decimals.
     #[schema(example = "6.00")]
