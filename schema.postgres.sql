@@ -1094,6 +1094,7 @@ create table notification_deletions (
 );
 
 create index notification_deletions_by_time on notification_deletions (deleted_at);
+create index notification_deletions_by_notification on notification_deletions (notification_id);
 
 -- Owner: notifications. Notifications that users read one by one, with the first read time.
 create table notification_reads (

@@ -14,6 +14,7 @@ use crate::{
     concurrency::lock::lock_unpoisoned,
     config::{Config, ServerConfig},
     error::{Code, Error, Result},
+    types::OriginPattern,
 };
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -73,6 +74,12 @@ impl Cors {
         if !allows(server, &origin) {
             if is_own(&origin, headers, server) {
                 return Ok(None);
+            }
+            if origin.parse::<OriginPattern>().is_err() {
+                return Err(Error::new(Code::Forbidden).detail((
+                    "Pages without an origin, such as files and sandboxed frames, may not call the API.",
+                    "没有来源的页面（如本地文件、沙盒框架）不能调用此接口。",
+                )));
             }
             self.warn_once(&origin, "a page of another site may not call the API: server.allowed_origins can allow it");
             return Err(Error::new(Code::Forbidden).detail((

@@ -148,6 +148,8 @@ fn refused_pages_and_headers_name_the_setting() {
     let refused = preflight("https://new.example", "authorization").expect_problem(403, "forbidden").json();
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("https://new.example") && detail.contains("server.allowed_origins"), "{detail}");
+    let without_origin = preflight("null", "authorization").expect_problem(403, "forbidden").json();
+    assert!(!without_origin["detail"].as_str().unwrap().contains("allowed_origins"), "{without_origin}");
     let names = preflight(PAGE, "authorization,traceparent,x-b3-traceid").expect(204);
     let names = names.header("access-control-allow-headers").unwrap();
     assert!(names.ends_with("X-B3-TraceId") && !names.contains("traceparent"), "{names}");

@@ -43,12 +43,14 @@ impl FromStr for InboxPosition {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let numbers = text.trim().split('.').map(|number| number.parse().ok().filter(|number| *number >= 0));
-        match numbers.collect::<Option<Vec<i64>>>().as_deref() {
-            Some(&[id, points, coins, sent_at]) => {
-                Ok(Self { notification: LastNotification { id, sent_at }, points, coins })
-            }
-            _ => Err(()),
-        }
+        let numbers: Vec<i64> = numbers.collect::<Option<_>>().ok_or(())?;
+        let (id, points, coins, sent_at) = match *numbers.as_slice() {
+            [id, points, coins, sent_at] => (id, points, coins, sent_at),
+            // As earlier versions wrote them.
+            [id, points, coins] => (id, points, coins, 0),
+            _ => return Err(()),
+        };
+        Ok(Self { notification: LastNotification { id, sent_at }, points, coins })
     }
 }
 
@@ -170,9 +172,9 @@ mod tests {
         let notification = LastNotification { id: 42, sent_at: 1_767_225_600_000 };
         let position = InboxPosition { notification, points: 7, coins: 0 };
         assert_eq!(position.to_string().parse(), Ok(position));
-        for text in
-            ["", "42", "42.7", "42.7.0", "42.7.0.1.1", "42.7.-1.1", "x.1.1.1", "42.7.0.", "99999999999999999999.1.1.1"]
-        {
+        let unknown = LastNotification { id: 42, sent_at: 0 };
+        assert_eq!("42.7.0".parse(), Ok(InboxPosition { notification: unknown, points: 7, coins: 0 }));
+        for text in ["", "42", "42.7", "42.7.0.1.1", "42.7.-1.1", "x.1.1.1", "42.7.0.", "99999999999999999999.1.1.1"] {
             assert_eq!(text.parse::<InboxPosition>(), Err(()), "{text}");
         }
     }

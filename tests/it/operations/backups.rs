@@ -245,8 +245,14 @@ fn positions_that_a_restore_lost_are_refused() {
     let newest = server.get("/api/v1/notifications").by(&user).send().expect(200).json()["items"][0]["id"].clone();
     server.command(&["notify", "delete", newest.as_str().unwrap(), "--yes"]).expect(0);
     news(&server, &user, Some(&last), "event: open");
-    let invented = ["999999999.0.0.1767225600000", "1.999999999.0.1767225600000", "1.0.999999999.1767225600000"];
-    for id in invented {
+    for id in [
+        "999999999.999999999.999999999",
+        "999999999.0.0.1767225600000",
+        "1.999999999.0.1767225600000",
+        "1.0.999999999.1767225600000",
+        // Of a version that did not know the time.
+        "1.0.0",
+    ] {
         let continued = server.get("/api/v1/notifications/stream").by(&user).header("last-event-id", id);
         continued.header("accept", "text/event-stream").send().expect_problem(410, "cursor_expired");
     }

@@ -80,8 +80,8 @@ fn lists_are_exported_as_csv_with_a_reason() {
     let lines: Vec<_> = text.split_terminator("\r\n").collect();
     assert!(lines[0].starts_with("\u{feff}订单,状态,金额,金币或点数,用户,创建时间 (UTC+8),"), "{}", lines[0]);
     assert_eq!(lines.len(), 4_501);
-    assert!(lines[1].starts_with(&format!("{:024},已入账,6.00,60,{},", 4_500, user.user_id)), "{}", lines[1]);
-    let numbers: std::collections::HashSet<_> = lines[1..].iter().map(|line| &line[..24]).collect();
+    assert!(lines[1].starts_with(&format!("\"{:024}\t\",已入账,6.00,60,{},", 4_500, user.user_id)), "{}", lines[1]);
+    let numbers: std::collections::HashSet<_> = lines[1..].iter().map(|line| &line[..25]).collect();
     assert_eq!(numbers.len(), 4_500);
     // Users have masked addresses, and what they wrote is no formula.
     let users = export(&owner, "users", "users/export").expect(200).text();

@@ -274,7 +274,7 @@ pub fn recipients_after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Option<
 pub fn newest_for_in(tx: &Read<'_>, user: UserId) -> Result<LastNotification> {
     let last_of = |row: &Row<'_>| Ok(LastNotification { id: row.get(0)?, sent_at: row.get(1)? });
     let broadcast = tx.first(
-        "select id, created_at from notifications where ordinal is not null order by id desc limit 1",
+        "select id, created_at from notifications where ordinal = (select max(ordinal) from notifications)",
         (),
         last_of,
     )?;
