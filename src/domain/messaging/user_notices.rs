@@ -107,11 +107,7 @@ fn chinese(notice: &UserNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'s
         }
         UserNotice::FeedbackReply { reply } => ("您的反馈有了回复", (*reply).to_owned()),
         UserNotice::IdentityLinked(provider) => {
-            let service = match provider {
-                IdentityProvider::Apple => "Apple",
-                IdentityProvider::Google => "Google",
-                IdentityProvider::Wechat => "微信",
-            };
+            let service = service(*provider, "微信");
             ("新增登录方式", format!("您的账号现在可以用{service}登录。如非本人操作，请在账号设置中移除并联系我们。"))
         }
         UserNotice::AddressChanged(address) => {
@@ -164,11 +160,7 @@ fn english(notice: &UserNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'s
         ),
         UserNotice::FeedbackReply { reply } => ("A reply to your feedback", (*reply).to_owned()),
         UserNotice::IdentityLinked(provider) => {
-            let service = match provider {
-                IdentityProvider::Apple => "Apple",
-                IdentityProvider::Google => "Google",
-                IdentityProvider::Wechat => "WeChat",
-            };
+            let service = service(*provider, "WeChat");
             (
                 "New way to sign in",
                 format!(
@@ -183,6 +175,54 @@ fn english(notice: &UserNotice<'_>, shown: impl Fn(Timestamp) -> String) -> (&'s
                 "New way to sign in",
                 format!("You can now sign in to your account with a new {kind}. If this was not you, contact us."),
             )
+        }
+    }
+}
+
+fn service(provider: IdentityProvider, wechat: &'static str) -> &'static str {
+    match provider {
+        IdentityProvider::Apple => "Apple",
+        IdentityProvider::Google => "Google",
+        IdentityProvider::Wechat => wechat,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::EmailAddress;
+
+    #[test]
+    fn every_notice_says_its_facts_in_both_languages() {
+        let email = Address::Email(EmailAddress::parse("a@example.com").unwrap());
+        let mut notices = vec![
+            (UserNotice::NicknameReset { reason: "42" }, ["42"; 2]),
+            (UserNotice::SignedOut { device: None }, ["所有", "all"]),
+            (UserNotice::SignedOut { device: Some("Pixel") }, ["Pixel"; 2]),
+            (UserNotice::PhoneMoved { ending: "8000" }, ["8000"; 2]),
+            (UserNotice::FeedbackReply { reply: "42" }, ["42"; 2]),
+            (UserNotice::IdentityLinked(IdentityProvider::Apple), ["Apple"; 2]),
+            (UserNotice::IdentityLinked(IdentityProvider::Google), ["Google"; 2]),
+            (UserNotice::IdentityLinked(IdentityProvider::Wechat), ["微信", "WeChat"]),
+            (UserNotice::AddressChanged(&email), ["邮箱", "email"]),
+        ];
+        let given = [SuspensionCause::Given("42"), SuspensionCause::Violations { count: 42, days: 1 }];
+        for (scope, facts) in
+            SuspensionScope::ALL.into_iter().zip([["账号", "account"], ["昵称", "nickname"], ["文字", "texts"]])
+        {
+            notices.push((UserNotice::SuspensionLifted { scope }, facts));
+            for (cause, ends_at) in given.into_iter().zip([None, Some(Timestamp(0))]) {
+                notices.push((UserNotice::Suspended { scope, cause, ends_at }, ["42"; 2]));
+            }
+        }
+        for (notice, facts) in notices {
+            let shown = |_| "1970".to_owned();
+            for ((title, body), fact) in [chinese(&notice, shown), english(&notice, shown)].into_iter().zip(facts) {
+                assert!(!title.is_empty() && body.contains(fact), "{notice:?}: {title}: {body}");
+                if let UserNotice::Suspended { ends_at: Some(_), .. } = notice {
+                    assert!(body.contains("1970"), "{body}");
+                }
+            }
         }
     }
 }

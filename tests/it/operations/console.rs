@@ -519,6 +519,44 @@ fn a_network_that_shuts_out_its_author_is_refused() {
 }
 
 #[test]
+fn the_reckoning_of_coins_adds_up() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));
+    let browser = Browser::new(&server, "alice", "support");
+    let page = format!("users/{}", user.user_id);
+    let added_up = || {
+        let shown = browser.get(&page).send().expect(200).text();
+        let (_, panel) = shown.split_once("id=\"coins\"").unwrap();
+        let cells = panel.split("</table>").next().unwrap().split("</div></td>");
+        let amount = |cell: &str| {
+            let text = cell.rsplit('>').next()?.replace('\u{2212}', "-").replace(['+', '\u{202f}'], "");
+            text.parse::<i64>().ok()
+        };
+        let mut amounts: Vec<_> = cells.filter_map(amount).collect();
+        let balance = amounts.pop().unwrap();
+        assert_eq!((amounts.iter().sum::<i64>(), balance), (balance, server.coins(&user)), "{panel}");
+        amounts
+    };
+    assert_eq!(added_up(), [0]);
+    let buy = || {
+        let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+        let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+        server.command(&["payments", "sandbox-pay", &order]).expect(0);
+        order
+    };
+    buy();
+    server.post("/coin/consume").by(&user).send().expect(200);
+    server.grant(&key, "13800138000", 7);
+    server.command(&["coins", "grant", "13800138000", "-3", "--reason", "mistake"]).expect(0);
+    added_up();
+    let order = buy();
+    assert!(added_up()[0] > 0, "the balance before the second purchase");
+    server.command(&["payments", "refund", &order, "--amount", "3.00", "--reason", "half", "--yes"]).expect(0);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    added_up();
+}
+
+#[test]
 fn all_uses_since_a_credit_count_in_the_reply() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
