@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Returns the caller's account.
-         * @description For the page of the account. Has the profile, the addresses and the time of registration.
+         * @description For the page of the account. Has the profile, the addresses, the time of registration, and in `deletion` what the user would lose with the account.
          *
          *     Requires the token of the user.
          */
@@ -19,7 +19,7 @@ export interface paths {
         post?: never;
         /**
          * Deletes the account and all personal data. Requires a recent sign-in.
-         * @description Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. Points are parked for the email address.
+         * @description Requires a sign-in within the last ten minutes, otherwise 403 `step_up_required`. Accepts no parameters. The points of an account with an email address are parked for it; the points of an account without one, and all coins, are lost. Show `deletion` of `getAccount` before. An email address that is added first keeps the points, and `exchangeCoins` makes points of coins where the operator set a rate.
          *
          *     Requires the token of the user.
          */
@@ -214,7 +214,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a code by email.
-         * @description First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with `Accept-Language: en`.
+         * @description First step of signing in by email. The code has eight digits and is by default valid for ten minutes and for five attempts. The email is Chinese, or English with an `Accept-Language` that prefers English or names no Chinese.
          *
          *     No token required. An invalid one counts as none.
          */
@@ -510,7 +510,7 @@ export interface paths {
         };
         /**
          * Streams new notifications and changed balances while the app is open, as events.
-         * @description Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume.
+         * @description Starts with an `open` event holding the current state, then sends each new notification and balance change. An event's id is the position after it: send the last one as `Last-Event-ID` to resume. After the restore of a backup that id is 410: load the app's data again and open the stream without it.
          *
          *     Requires the token of the user.
          */
@@ -1189,7 +1189,7 @@ export interface paths {
         put?: never;
         /**
          * Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.
-         * @description A step of a cancellation. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.
+         * @description A step of a cancellation: the coins are lost, so show the balance before. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.
          *
          *     Requires the token of the user or of an administrator. Requests of administrators are audited. Role: owner.
          */
@@ -1951,6 +1951,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.678Z
              */
             createdAt: string;
+            deletion: components["schemas"]["AccountDeletion"];
             /** @example li.ming@example.com */
             email: string | null;
             gender: components["schemas"]["Gender"];
@@ -1970,6 +1971,27 @@ export interface components {
             points: number;
             /** @example 心静则明 */
             signature: string;
+        };
+        /** @description The effect that a deletion of the account would have on the balances, to be shown before it. */
+        AccountDeletion: {
+            /**
+             * Format: int64
+             * @description Coins that would be lost.
+             * @example 0
+             */
+            coinsLost: number;
+            /**
+             * Format: int64
+             * @description Points that would be parked for the email address, for the next account with it.
+             * @example 100
+             */
+            pointsKept: number;
+            /**
+             * Format: int64
+             * @description Points that would be lost, because the account has no email address.
+             * @example 0
+             */
+            pointsLost: number;
         };
         /** @description The token that the app passes to a store, so that a purchase names its user. */
         AccountToken: {
@@ -4223,7 +4245,7 @@ export interface components {
              */
             expiresAt?: string;
             /**
-             * @description A sentence for users in their language: Chinese unless `Accept-Language` prefers English.
+             * @description A sentence for users in their language: Chinese without `Accept-Language` and where it prefers that, else English.
              * @example 部分参数有误：phoneNumber。
              */
             message: string;
@@ -6780,6 +6802,11 @@ export interface operations {
                      *       "birthday": "1990-05-17",
                      *       "coins": 0,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "deletion": {
+                     *         "coinsLost": 0,
+                     *         "pointsKept": 100,
+                     *         "pointsLost": 0
+                     *       },
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
@@ -6872,6 +6899,11 @@ export interface operations {
                      *       "birthday": "1990-05-17",
                      *       "coins": 0,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "deletion": {
+                     *         "coinsLost": 0,
+                     *         "pointsKept": 100,
+                     *         "pointsLost": 0
+                     *       },
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
@@ -6940,6 +6972,11 @@ export interface operations {
                      *       "birthday": "1990-05-17",
                      *       "coins": 0,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "deletion": {
+                     *         "coinsLost": 0,
+                     *         "pointsKept": 100,
+                     *         "pointsLost": 0
+                     *       },
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
@@ -7049,6 +7086,11 @@ export interface operations {
                      *       "birthday": "1990-05-17",
                      *       "coins": 0,
                      *       "createdAt": "2026-01-02T03:04:05.678Z",
+                     *       "deletion": {
+                     *         "coinsLost": 0,
+                     *         "pointsKept": 100,
+                     *         "pointsLost": 0
+                     *       },
                      *       "email": "li.ming@example.com",
                      *       "gender": "female",
                      *       "id": "10001",
@@ -7169,6 +7211,11 @@ export interface operations {
                      *         "birthday": "1990-05-17",
                      *         "coins": 0,
                      *         "createdAt": "2026-01-02T03:04:05.678Z",
+                     *         "deletion": {
+                     *           "coinsLost": 0,
+                     *           "pointsKept": 100,
+                     *           "pointsLost": 0
+                     *         },
                      *         "email": "li.ming@example.com",
                      *         "gender": "female",
                      *         "id": "10001",
@@ -7255,6 +7302,11 @@ export interface operations {
                      *         "birthday": "1990-05-17",
                      *         "coins": 0,
                      *         "createdAt": "2026-01-02T03:04:05.678Z",
+                     *         "deletion": {
+                     *           "coinsLost": 0,
+                     *           "pointsKept": 100,
+                     *           "pointsLost": 0
+                     *         },
                      *         "email": "li.ming@example.com",
                      *         "gender": "female",
                      *         "id": "10001",
@@ -8748,7 +8800,7 @@ export interface operations {
                      */
                     quietHours?: string;
                     /**
-                     * @description Time zone of the IANA database. An empty text resets it.
+                     * @description Time zone: an IANA name, or an offset such as `+08:00`. An empty text resets it.
                      * @example Asia/Shanghai
                      */
                     timeZone?: string;
@@ -9226,7 +9278,7 @@ export interface operations {
                      */
                     questionType?: string;
                     /**
-                     * @description Time zone of the user, an IANA name. Default: the preference.
+                     * @description Time zone of the user: an IANA name, or an offset such as `+08:00`. Default: the preference.
                      * @example Asia/Shanghai
                      */
                     timeZone?: string;
@@ -12894,7 +12946,7 @@ export interface operations {
                      */
                     questionType?: string;
                     /**
-                     * @description Time zone of the user, an IANA name. Default: the preference.
+                     * @description Time zone of the user: an IANA name, or an offset such as `+08:00`. Default: the preference.
                      * @example Asia/Shanghai
                      */
                     timeZone?: string;
