@@ -319,6 +319,31 @@ check("lists of callbacks are filtered, charts name their periods, points and la
   await context.close();
 });
 
+check("codes of numbers without an account are found, and missing coins are explained by their newest cause", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session });
+  const page = await context.newPage();
+  await fetch(`${demo.url}/auth/send-code`, { method: "POST", body: new URLSearchParams({ phoneNumber: "13800138222" }) });
+  await page.goto(CONSOLE);
+  await page.fill("#q", "138 0013 8222");
+  await page.press("#q", "Enter");
+  await page.waitForURL(/search/);
+  assert.equal(await page.locator("#codes tbody tr").count(), 1, "the code that was asked for");
+  const order = await paidOrder(page, takenOrders);
+  await page.goto(order);
+  await page.click(".card .act summary");
+  await page.fill("#refund-reason", "newest cause");
+  await page.click("#actions button.danger, .act button.danger");
+  await page.waitForSelector(".flash.good");
+  await page.locator("main a[href*='/users/']").first().click();
+  await page.waitForSelector("#coins");
+  assert.match(await text(page, "#coins header"), /refund/i, "the refund is the newest cause");
+  const amounts = await page.$$eval("#coins td", cells => cells.map(cell => Number(cell.textContent.replace("−", "-").replaceAll(/[^0-9-]/g, ""))));
+  const balance = amounts.pop();
+  assert.equal(amounts.reduce((sum, amount) => sum + amount, 0), balance, `${amounts} make ${balance}`);
+  assert.equal(balance, await coins(page));
+  await context.close();
+});
+
 const HOSTILE = [
   `<img src=x onerror=alert(1)>`, `"><script>alert(2)</script>`, `' autofocus onfocus=alert(3) '`, `\${alert(4)}{{5*5}}`,
   `\u202Egnp.exe\u202C`, `ḩ̷̛̺̈́ḝ̶̟͝l̴̩̔l̷̰̈́o̶͖͝`, `W`.repeat(40), `👩‍👩‍👧‍👦`.repeat(6),
