@@ -337,7 +337,7 @@ check("codes of numbers without an account are found, and missing coins are expl
   await page.locator("main a[href*='/users/']").first().click();
   await page.waitForSelector("#coins");
   assert.match(await text(page, "#coins header"), /refund/i, "the refund is the newest cause");
-  const amounts = await page.$$eval("#coins td", cells => cells.map(cell => Number(cell.textContent.replace("−", "-").replaceAll(/[^0-9-]/g, ""))));
+  const amounts = await page.locator("#coins table").last().locator("td").evaluateAll(cells => cells.map(cell => Number(cell.textContent.replace("−", "-").replaceAll(/[^0-9-]/g, ""))));
   const balance = amounts.pop();
   assert.equal(amounts.reduce((sum, amount) => sum + amount, 0), balance, `${amounts} make ${balance}`);
   assert.equal(balance, await coins(page));

@@ -527,7 +527,9 @@ fn the_reckoning_of_coins_adds_up() {
     let added_up = || {
         let shown = browser.get(&page).send().expect(200).text();
         let (_, panel) = shown.split_once("id=\"coins\"").unwrap();
-        let cells = panel.split("</table>").next().unwrap().split("</div></td>");
+        // Behind the table of uses, if there is one.
+        let (_, table) = panel.split("</section>").next().unwrap().rsplit_once("<table").unwrap();
+        let cells = table.split("</div></td>");
         let amount = |cell: &str| {
             let text = cell.rsplit('>').next()?.replace('\u{2212}', "-").replace(['+', '\u{202f}'], "");
             text.parse::<i64>().ok()
