@@ -53,7 +53,7 @@ pub struct Series {
 #[derive(Clone, Debug)]
 pub struct FigureChart<'a> {
     pub id: Cow<'a, str>,
-    /// What is charted, without its periods.
+    /// The quantity, without its periods.
     pub title: Text,
     pub unit: Unit,
     /// The header of the table's first column. Days, weeks and months are named in the title, too.
