@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, copy_directory, eventually, eventually_ok, kill,
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, copy_directory, eventually, eventually_ok, holds, kill,
     raw::RawConnection, send_concurrently,
 };
 
@@ -74,7 +74,7 @@ pub(super) fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
         }
         let bytes = std::fs::read(&path).unwrap();
         for text in texts {
-            if bytes.windows(text.len()).any(|window| window == text) {
+            if holds(&bytes, text) {
                 found.push(format!("{} in {}", String::from_utf8_lossy(text), path.display()));
             }
         }

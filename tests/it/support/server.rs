@@ -511,13 +511,13 @@ impl Server {
     pub fn has_stored(&self, text: &str) -> bool {
         if postgresql().is_none() {
             let log = std::fs::read(self.directory.join("yarrow.db-wal")).unwrap();
-            return log.windows(text.len()).any(|window| window == text.as_bytes());
+            return holds(&log, text.as_bytes());
         }
         let database = self.database();
         let mut values = database.tables().into_iter().flat_map(|table| database.contents(&table)).flatten();
         values.any(|value| match value {
             OwnedSqlValue::Text(stored) => stored.contains(text),
-            OwnedSqlValue::Blob(bytes) => bytes.windows(text.len()).any(|window| window == text.as_bytes()),
+            OwnedSqlValue::Blob(bytes) => holds(&bytes, text.as_bytes()),
             _ => false,
         })
     }
@@ -702,6 +702,11 @@ fn drop_database(directory: &Path) {
     let client = postgres::Client::connect(&format!("{server} dbname=postgres"), postgres::NoTls);
     // What remains is lost with the server.
     let _ = client.and_then(|mut client| client.batch_execute(&format!("drop database if exists {name} with (force)")));
+}
+
+/// Returns true if the text is among the bytes.
+pub fn holds(bytes: &[u8], text: &[u8]) -> bool {
+    memchr::memmem::find(bytes, text).is_some()
 }
 
 /// Returns the contents of the files in a directory, without subdirectories.
