@@ -106,37 +106,29 @@ create table codes (
     primary key (address, purpose)
 ) strict, without rowid;
 
--- Owner: codes. Code messages that were sent or may have been sent. The sending limits count these rows over rolling
--- windows, so that neither a restart nor another client address resets them.
+-- Owner: codes. Code messages that were sent or may have been sent, for support and the limits of an address.
 create table code_sends (
     id integer primary key,
     address text not null,                 -- HMAC under the server key
     client_network text not null,          -- the IPv4 address, or the /64 of the IPv6 address
-    wide_network text not null default '', -- the /24 or /56
-    widest_network text,                   -- the /48 of an IPv6 address
     sent_at integer not null
 ) strict;
 
 create index code_sends_by_address on code_sends (address, sent_at);
-create index code_sends_by_client on code_sends (client_network, sent_at);
-create index code_sends_by_wide_network on code_sends (wide_network, sent_at);
-create index code_sends_by_widest_network on code_sends (widest_network, sent_at) where widest_network is not null;
 create index code_sends_by_time on code_sends (sent_at);
 
--- Owner: codes. Wrong codes, counted over a rolling hour for each client network.
-create table code_failures (
-    id integer primary key,
-    client_network text not null,          -- as in code_sends
-    wide_network text not null,
-    widest_network text,
-    failed_at integer not null
-) strict;
+-- Owner: codes. Counts for the limits over rolling windows, so that neither a restart nor another client address
+-- resets them. The count of a window is the difference of two totals.
+create table code_counts (
+    event text not null check (event in ('sent', 'wrong', 'refused')),
+    subject text not null,                 -- a client network, the /24, /56 or /48 around it, or '' for all
+    counted_at integer not null,
+    total integer not null,                -- events of the subject up to this time
+    events integer not null,               -- at this time
+    primary key (event, subject, counted_at)
+) strict, without rowid;
 
-create index code_failures_by_client on code_failures (client_network, failed_at);
-create index code_failures_by_wide_network on code_failures (wide_network, failed_at);
-create index code_failures_by_widest_network on code_failures (widest_network, failed_at)
-    where widest_network is not null;
-create index code_failures_by_time on code_failures (failed_at);
+create index code_counts_by_time on code_counts (counted_at);
 
 -- Owner: codes. Requests for codes with their outcomes, for support. Providers' words are masked.
 create table code_messages (
@@ -158,7 +150,6 @@ create table code_messages (
 
 create index code_messages_by_address on code_messages (address, asked_at);
 create index code_messages_by_time on code_messages (asked_at);
-create index code_messages_refused on code_messages (asked_at) where outcome = 'refused';
 
 -- Owner: tokens. Sign-in tokens, stored as SHA-256. A family (a device) is one sign-in and the tokens that replaced each
 -- other since. At most one token of a family is not replaced. A replaced token works for a short grace period; a later

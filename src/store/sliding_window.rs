@@ -65,17 +65,22 @@ impl<K: SqlParameter> Window<K> {
 /// Checks that every window accepts another row.
 ///
 /// # Errors
-/// `too_many_requests`, with the time until all windows do.
+/// As [`require_open`].
 pub fn require_open_in<K: SqlParameter>(tx: &Read<'_>, windows: &[Window<K>]) -> Result<()> {
-    let mut longest: Option<(Duration, RateLimit)> = None;
-    for window in windows {
-        let wait = window.opens_after_in(tx)?;
-        if wait > longest.map(|(wait, _)| wait).unwrap_or_default() {
-            longest = Some((wait, window.limit));
-        }
-    }
+    let waits = windows.iter().map(|window| Ok((window.limit, window.opens_after_in(tx)?)));
+    require_open(waits.collect::<Result<Vec<_>>>()?)
+}
+
+/// Checks that every limit allows another row now, given the time until it does.
+///
+/// # Errors
+/// `too_many_requests`, with the longest of these times and its limit.
+pub fn require_open(waits: impl IntoIterator<Item = (RateLimit, Duration)>) -> Result<()> {
+    let longest = waits.into_iter().reduce(|longest, other| if other.1 > longest.1 { other } else { longest });
     match longest {
-        Some((wait, limit)) => Err(Error::new(Code::TooManyRequests).retry_after(wait).exceeding(limit)),
-        None => Ok(()),
+        Some((limit, wait)) if !wait.is_zero() => {
+            Err(Error::new(Code::TooManyRequests).retry_after(wait).exceeding(limit))
+        }
+        _ => Ok(()),
     }
 }

@@ -85,7 +85,12 @@ const BOUNDED: &[&str] = &[
     "store_messages where received_at < ?1 limit ?2",
     "payment_callbacks where order_no = ?1 and (verdict = ?2 or ?2 is null) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
-    // Requests for codes: of an address, and the refused ones.
+    // Counts of codes, and requests for codes of an address.
+    "code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 order by counted_at desc limit 1",
+    "code_counts where event = ?1 and subject = ?2 order by counted_at limit 1",
+    "code_counts where event = ?1 and subject = ?2 and counted_at > ?3 and counted_at <= ?4 and total > ?5 \
+     order by counted_at limit 1",
+    "code_counts where counted_at <= ?1 order by counted_at limit ?2",
     "code_messages where address = ?1 order by asked_at desc, id desc limit ?2",
     "code_messages where outcome = 'refused' and address = ?1 order by asked_at desc limit 1",
     "code_messages where asked_at <= ?1 order by asked_at limit ?2",
@@ -127,7 +132,6 @@ const BOUNDED: &[&str] = &[
 /// Everything, newest first: in table order, so that a page reads only its rows.
 const IN_ORDER: &[&str] = &[
     "suspensions where scope = 'account' and lifted_at is null and id < ?1 order by id desc limit ?2",
-    "code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1",
     "payment_orders order by id desc limit ?1 offset ?2",
     "payment_callbacks order by id desc limit ?1 offset ?2",
     "payment_bills order by day desc, channel desc limit ?1 offset ?2",

@@ -2,11 +2,12 @@
 //!
 //! A code is stored as an HMAC under the server key, at most one per address and purpose, and allows a few attempts.
 //! The address is an HMAC too: records of sends outlive an account by some days for the budgets, and must not identify
-//! a deleted user. Budgets are rolling windows over rows, so that a restart, another process or another client address
-//! resets nothing. An address without a code fails exactly like one with another code: both write a failure, so that
+//! a deleted user. Budgets are rolling windows over stored rows and counts, so that a restart, another process or another
+//! client address resets nothing. An address without a code fails exactly like one with another code: both write a failure, so that
 //! the time is the same too. Other clients than the one that requested a code may use up only some of its attempts.
 //! Otherwise anybody could lock a known number out.
 
+mod counts;
 pub mod masking;
 pub mod messages;
 mod networks;
@@ -25,8 +26,10 @@ use crate::{
         Read, Write,
         sliding_window::{self, HOUR, Window, WindowUse},
     },
-    types::{Secret, named_enum},
+    types::{Secret, Timestamp, named_enum},
 };
+
+use counts::{ALL, CountedEvent, CountedWindow};
 
 pub use networks::{ClientNetworks, client_network};
 pub use records::{
@@ -35,10 +38,6 @@ pub use records::{
 };
 
 const DAY: Duration = Duration::from_hours(24);
-/// SQL of sliding windows over the rows of one client.
-const SENDS_OF_CLIENT: &str = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-const FAILURES_OF_CLIENT: &str = "select failed_at from code_failures where client_network = ?1 and failed_at <= ?3 \
-                                  order by failed_at desc limit 1 offset ?2";
 /// The limits of the networks around a client, as multiples of the client's limit.
 const WIDE: u32 = 4;
 const WIDEST: u32 = 8;
@@ -84,8 +83,8 @@ impl CodeMetrics {
 }
 
 /// Returns the number of codes sent in the last 24 hours.
-pub fn count_recent_sends_in(tx: &Read<'_>) -> Result<u64> {
-    tx.one("select count(*) from code_sends where sent_at > ?1", [tx.now.minus(DAY).0], |row| row.get(0).map(u32::into))
+pub fn count_recent_sends_in(tx: &Read<'_>, limits: &AuthConfig) -> Result<u32> {
+    Ok(window_of_day(limits).state_in(tx)?.0)
 }
 
 /// Computes the stored HMAC of a code, bound to the address and the purpose.
@@ -104,10 +103,14 @@ impl AddressHmac {
 }
 
 /// A reservation in the sending budgets for one message.
-#[derive(Clone, Copy, Debug)]
-pub struct SendReservation(i64);
+#[derive(Clone, Debug)]
+pub struct SendReservation {
+    id: i64,
+    at: Timestamp,
+    client: ClientNetworks,
+}
 
-/// Reserves one message in every budget.
+/// Reserves one message in every budget. Logs a warning when half or all of the daily budget is spent.
 ///
 /// # Errors
 /// `too_many_requests`, with the time until the last exhausted window opens again.
@@ -117,18 +120,21 @@ pub fn reserve_in(
     recipient: &AddressHmac,
     client: &ClientNetworks,
 ) -> Result<SendReservation> {
-    require_budget_in(tx, limits, recipient, client)?;
+    let spent = require_budget_in(tx, limits, recipient, client)?.saturating_add(1);
     let id = tx.one(
-        "insert into code_sends (address, client_network, wide_network, widest_network, sent_at) \
-         values (?1, ?2, ?3, ?4, ?5) returning id",
-        (recipient.0.as_str(), &client.own, &client.wide, &client.widest, tx.now.0),
+        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
+        (recipient.0.as_str(), &client.own, tx.now.0),
         |row| row.get(0),
     )?;
-    warn_of_budget_use(tx, limits.sends_per_day)?;
-    Ok(SendReservation(id))
+    counts::add_in(tx, CountedEvent::Sent, client.all().chain([ALL]))?;
+    let budget = limits.sends_per_day;
+    if spent == budget / 2 || spent == budget {
+        tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
+    }
+    Ok(SendReservation { id, at: tx.now, client: client.clone() })
 }
 
-/// Checks that every budget allows another message. Reserves nothing.
+/// Checks that every budget allows another message, and returns how much of the day's is spent. Reserves nothing.
 ///
 /// # Errors
 /// As [`reserve_in`].
@@ -137,49 +143,41 @@ pub fn require_budget_in(
     limits: &AuthConfig,
     recipient: &AddressHmac,
     client: &ClientNetworks,
-) -> Result<()> {
-    let per_address =
+) -> Result<u32> {
+    // An address has few rows, because these limits keep them few.
+    let newest_first =
         "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    let over_all =
-        "select sent_at from code_sends where ?1 = '' and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    let address = recipient.0.as_str();
-    let mut windows = vec![
-        (per_address, address, resend_limit(limits)),
-        (per_address, address, hourly_limit(limits)),
-        (per_address, address, daily_limit(limits)),
-        (over_all, "", RateLimit { name: "codes-day", quota: limits.sends_per_day, window: DAY }),
-    ];
-    let by_network = [
-        SENDS_OF_CLIENT,
-        "select sent_at from code_sends where wide_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
-        "select sent_at from code_sends where widest_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2",
-    ];
-    let share = share_of_day_in(tx, limits)?;
+    let mut waits = Vec::new();
+    for limit in [resend_limit(limits), hourly_limit(limits), daily_limit(limits)] {
+        waits.push((limit, Window { limit, newest_first, key: recipient.0.as_str() }.opens_after_in(tx)?));
+    }
+    let day = window_of_day(limits);
+    let (spent, wait) = day.state_in(tx)?;
+    waits.push((day.limit, wait));
+    let share = share_of_day(limits, spent);
     for (own, around, most) in [
         (client_hourly_limit(limits), "codes-network-hour", u32::MAX),
         (client_daily_limit(limits), "codes-network-day", share),
     ] {
-        let limited = client.limits(by_network, own.quota);
-        windows.extend(limited.map(|(sql, network, allowed)| {
-            let is_own = network == client.own;
+        for (subject, allowed) in client.limits(own.quota) {
             let limit = RateLimit { name: around, quota: allowed.min(most), ..own };
-            (sql, network, if is_own { own } else { limit })
-        }));
+            let limit = if subject == client.own { own } else { limit };
+            waits.push((limit, CountedWindow { limit, event: CountedEvent::Sent, subject }.state_in(tx)?.1));
+        }
     }
-    require_open_in(tx, windows)
+    sliding_window::require_open(waits)?;
+    Ok(spent)
+}
+
+const fn window_of_day(limits: &AuthConfig) -> CountedWindow<'static> {
+    let limit = RateLimit { name: "codes-day", quota: limits.sends_per_day, window: DAY };
+    CountedWindow { limit, event: CountedEvent::Sent, subject: ALL }
 }
 
 /// Returns how many codes a network may have requested in a day. It shrinks with the budget that is left, so that a few
 /// networks cannot spend the budget of everybody.
-fn share_of_day_in(tx: &Read<'_>, limits: &AuthConfig) -> Result<u32> {
-    let left = limits.sends_per_day.saturating_sub(spent_of_day_in(tx, limits.sends_per_day)?);
-    Ok((left / SHARE).max(limits.sends_per_client_hour))
-}
-
-/// Counts the codes of a day, up to the budget.
-fn spent_of_day_in(tx: &Read<'_>, budget: u32) -> Result<u32> {
-    let sql = "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2) as spent";
-    tx.one(sql, (tx.now.minus(DAY).0, budget), |row| row.get(0))
+fn share_of_day(limits: &AuthConfig, spent: u32) -> u32 {
+    (limits.sends_per_day.saturating_sub(spent) / SHARE).max(limits.sends_per_client_hour)
 }
 
 /// Checks that the client's networks have not sent too many wrong codes. A client may send as many as would use up all
@@ -188,35 +186,12 @@ fn spent_of_day_in(tx: &Read<'_>, budget: u32) -> Result<u32> {
 /// # Errors
 /// `too_many_requests`.
 pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
-    let by_network = [
-        FAILURES_OF_CLIENT,
-        "select failed_at from code_failures where wide_network = ?1 and failed_at <= ?3 \
-         order by failed_at desc limit 1 offset ?2",
-        "select failed_at from code_failures where widest_network = ?1 and failed_at <= ?3 \
-         order by failed_at desc limit 1 offset ?2",
-    ];
-    let allowed = attempts_limit(limits).quota;
-    let windows = client.limits(by_network, allowed);
-    let windows = windows.map(|(sql, network, quota)| (sql, network, RateLimit { quota, ..attempts_limit(limits) }));
-    require_open_in(tx, windows)
-}
-
-fn require_open_in<'network>(
-    tx: &Read<'_>,
-    windows: impl IntoIterator<Item = (&'static str, &'network str, RateLimit)>,
-) -> Result<()> {
-    let windows = windows.into_iter();
-    let windows = windows.map(|(newest_first, key, limit)| Window { limit, newest_first, key });
-    sliding_window::require_open_in(tx, &windows.collect::<Vec<_>>())
-}
-
-/// Logs a warning when half or all of the daily budget is spent.
-fn warn_of_budget_use(tx: &Write<'_>, budget: u32) -> Result<()> {
-    let spent = spent_of_day_in(tx, budget)?;
-    if spent == budget / 2 || spent == budget {
-        tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
+    let mut waits = Vec::new();
+    for (subject, quota) in client.limits(attempts_limit(limits).quota) {
+        let limit = RateLimit { quota, ..attempts_limit(limits) };
+        waits.push((limit, CountedWindow { limit, event: CountedEvent::Wrong, subject }.state_in(tx)?.1));
     }
-    Ok(())
+    sliding_window::require_open(waits)
 }
 
 /// Returns the limit on the interval between codes for one address.
@@ -252,17 +227,18 @@ pub fn attempts_limit(limits: &AuthConfig) -> RateLimit {
 
 /// Returns how many more codes a client may request in the hour.
 pub fn client_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
-    Window { limit: client_hourly_limit(limits), newest_first: SENDS_OF_CLIENT, key: client.own.as_str() }.use_in(tx)
+    CountedWindow { limit: client_hourly_limit(limits), event: CountedEvent::Sent, subject: &client.own }.use_in(tx)
 }
 
 /// Returns how many more wrong codes a client may send in the hour.
 pub fn attempts_use_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<WindowUse> {
-    Window { limit: attempts_limit(limits), newest_first: FAILURES_OF_CLIENT, key: client.own.as_str() }.use_in(tx)
+    CountedWindow { limit: attempts_limit(limits), event: CountedEvent::Wrong, subject: &client.own }.use_in(tx)
 }
 
 /// Releases a reservation, because nothing was sent.
-pub fn release_in(tx: &Write<'_>, reservation: SendReservation) -> Result<()> {
-    tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
+pub fn release_in(tx: &Write<'_>, reservation: &SendReservation) -> Result<()> {
+    tx.execute("delete from code_sends where id = ?1", [reservation.id])?;
+    counts::remove_in(tx, CountedEvent::Sent, reservation.client.all().chain([ALL]), reservation.at)
 }
 
 /// A new code for an address and purpose.
@@ -395,12 +371,7 @@ fn matches_in(tx: &Read<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<O
 
 /// Records a wrong code or an invalid proof of identity.
 pub fn record_failure_in(tx: &Write<'_>, client: &ClientNetworks) -> Result<()> {
-    let ClientNetworks { own, wide, widest } = client;
-    tx.execute(
-        "insert into code_failures (client_network, wide_network, widest_network, failed_at) values (?1, ?2, ?3, ?4)",
-        (own, wide, widest, tx.now.0),
-    )
-    .map(drop)
+    counts::add_in(tx, CountedEvent::Wrong, client.all())
 }
 
 /// Deletes the codes of an address. Sends stay counted.
@@ -408,17 +379,12 @@ pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` sends, and as many failures, that are older than every window.
+/// Deletes up to `limit` sends, and as many counts, that are older than every window.
 pub fn delete_old_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     let sends = tx.execute(
         "delete from code_sends where id in \
          (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
         (tx.now.minus(age).0, limit),
     )?;
-    let failures = tx.execute(
-        "delete from code_failures where id in \
-         (select id from code_failures where failed_at <= ?1 order by failed_at limit ?2)",
-        (tx.now.minus(age).0, limit),
-    )?;
-    Ok(sends + failures)
+    Ok(sends + counts::delete_older_in(tx, age, limit)?)
 }

@@ -133,7 +133,7 @@ impl HealthSnapshot {
                 payments_in_review: orders::in_review_in(tx)?,
                 payment_differences: report::last_in(tx)?.map_or(0, |last| last.differences)
                     + bills::recent_differences_in(tx)?,
-                codes_sent: codes::count_recent_sends_in(tx)?,
+                codes_sent: codes::count_recent_sends_in(tx, &health.core.config.auth)?.into(),
             })
         })
     }

@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, Request, Response, Server, Setup, eventually_some,
-    fake_provider::{FakeProvider, Reply},
+    Caller, Request, Response, Server, Setup, eventually, eventually_some,
+    fake_provider::{FakeProvider, Latch, Reply},
     holds, send_concurrently,
 };
 
@@ -29,7 +29,10 @@ fn log_in(server: &Server, phone_number: &str, code: &str) -> Request {
 
 /// Moves all sends into the past.
 fn age_sends(server: &Server, seconds: u64) {
-    server.edit(&format!("update code_sends set sent_at = sent_at - {seconds} * 1000"));
+    server.edit(&format!(
+        "update code_sends set sent_at = sent_at - {seconds} * 1000; \
+         update code_counts set counted_at = counted_at - {seconds} * 1000"
+    ));
 }
 
 /// Returns a wrong code of the same length.
@@ -311,7 +314,7 @@ fn limits_the_wrong_codes_of_a_client() {
     }
     expect_wait(guess("203.0.113.200", 9), HOUR);
     guess("203.0.114.1", 9).expect_problem(401, "invalid_code");
-    server.edit("update code_failures set failed_at = failed_at - 3600000");
+    age_sends(&server, HOUR);
     right("203.0.113.1").expect(200);
 }
 
@@ -415,6 +418,69 @@ fn provider_failures_leave_no_code_and_use_no_limit() {
     assert!(!response.text().contains("127."), "{}", response.text());
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
+    assert_eq!(server.value::<i64>("select max(total) + max(events) from code_counts"), 0);
+}
+
+#[test]
+fn a_released_reservation_gives_back_its_place_between_others() {
+    let latch = Latch::default();
+    let waiting = latch.clone();
+    let provider = FakeProvider::with_handler(move |_| {
+        waiting.wait();
+        Reply::json(r#"{"Code":"isv.AMOUNT_NOT_ENOUGH"}"#)
+    });
+    let server = by_aliyun(&provider).with("AUTH_SENDS_PER_CLIENT_HOUR", 3).start();
+    let by_email = |name: &str| {
+        let body = json!({ "email": format!("{name}@example.com"), "purpose": "sign_in" });
+        server.post("/api/v1/auth/send-code").json(&body).send()
+    };
+    by_email("ada").expect(200);
+    std::thread::scope(|scope| {
+        let failing = scope.spawn(|| ask(&server, PHONE).send());
+        eventually("the text message is being sent", || provider.requests().len() == 1);
+        by_email("bai").expect(200);
+        expect_wait(by_email("chen"), HOUR);
+        latch.open();
+        failing.join().unwrap().expect_problem(503, "provider_unavailable");
+    });
+    by_email("chen").expect(200);
+    expect_wait(by_email("ding"), HOUR);
+}
+
+#[test]
+fn a_window_counts_codes_of_a_clock_that_ran_ahead_once_it_is_as_late() {
+    let server = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 3).start();
+    let mut phones = (0..).map(|number| format!("1380014{number:04}"));
+    let mut send = || ask(&server, &phones.next().unwrap()).send();
+    for _ in 0..2 {
+        send().expect(200);
+    }
+    server.edit("update code_counts set counted_at = counted_at + 1800000");
+    for _ in 0..3 {
+        send().expect(200);
+    }
+    expect_wait(send(), HOUR);
+    age_sends(&server, 40 * MINUTE);
+    // Three of 40 minutes ago and two of 10: it opens when the third has left.
+    expect_wait(send(), 20 * MINUTE);
+    age_sends(&server, 20 * MINUTE);
+    send().expect(200);
+    expect_wait(send(), 30 * MINUTE);
+}
+
+#[test]
+fn a_sweep_of_old_counts_changes_no_window() {
+    let server = Setup::default().with("AUTH_SENDS_PER_CLIENT_DAY", 3).start();
+    for (number, hours) in [(0, 0), (1, 52), (2, 20), (3, 0), (4, 0)] {
+        ask(&server, &format!("1380013800{number}")).send().expect(200);
+        age_sends(&server, hours * HOUR);
+    }
+    expect_wait(ask(&server, PHONE).send(), 4 * HOUR);
+    let count = || server.value::<i64>("select count(*) from code_counts");
+    let before = count();
+    server.command(&["cleanup", "expired", "--yes"]).expect(0);
+    assert!(count() < before);
+    expect_wait(ask(&server, PHONE).send(), 4 * HOUR);
 }
 
 #[test]

@@ -106,8 +106,8 @@ fn commands_see_the_running_jobs_of_the_server() {
     let server =
         Setup::default().with_fast_jobs().with("ALERTS_WEBHOOK_URL", format!("{}/hook", webhook.url())).start();
     server.edit(
-        "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
-         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
+        "insert into code_counts (event, subject, counted_at, total, events) \
+         values ('sent', '', unixepoch() * 1000, 2500, 2500)",
     );
     let listed = || job(&server.command(&["health", "--json"]).expect(0).json(), "alerts");
     let running = eventually_ok("the command shows the running job", || {
@@ -125,14 +125,14 @@ fn resolved_alerts_stay_visible() {
     let server = Setup::default().with_fast_jobs().with("BACKUP_EVERY", "0 s").start();
     let key = server.api_key("ops");
     server.edit(
-        "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
-         (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n) as numbers",
+        "insert into code_counts (event, subject, counted_at, total, events) \
+         values ('sent', '', unixepoch() * 1000, 2500, 2500)",
     );
     eventually("it fires", || {
         let shown = health(&server, &key);
         shown["alerts"].as_array().unwrap().iter().any(|alert| alert["rule"] == "code_budget")
     });
-    server.edit("delete from code_sends");
+    server.edit("delete from code_counts");
     let resolved = eventually_ok("it is resolved", || {
         let shown = health(&server, &key);
         let is_over = |alert: &&Value| alert["rule"] == "code_budget";

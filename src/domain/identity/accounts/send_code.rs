@@ -143,7 +143,7 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         .write(move |tx| {
             codes::delete_if_current_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
             messages::finish_in(tx, message, &outcome)?;
-            if is_outage { codes::release_in(tx, reservation) } else { Ok(()) }
+            if is_outage { codes::release_in(tx, &reservation) } else { Ok(()) }
         })
         .wait()?;
     let code = match failure.kind {

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AddressHmac, Purpose};
+use super::{
+    AddressHmac, Purpose,
+    counts::{self, ALL, CountedEvent, CountedWindow},
+};
 use crate::{
     domain::Each,
-    error::Result,
+    error::{RateLimit, Result},
     providers::sms::{DeliveryReceipt, DeliveryStatus},
     store::{Read, Row, RowResult, Write, sliding_window::HOUR},
     types::{Timestamp, named_enum},
@@ -133,12 +136,10 @@ pub fn finish_in(tx: &Write<'_>, message: MessageId, finished: &Finished) -> Res
 pub fn is_refusal_due_in(tx: &Read<'_>, recipient: &AddressHmac) -> Result<bool> {
     let of_address = "select asked_at from code_messages where outcome = 'refused' and address = ?1 \
                       order by asked_at desc limit 1";
-    let of_all =
-        "select asked_at from code_messages where outcome = 'refused' order by asked_at desc limit 1 offset ?1";
     let last: Option<i64> = tx.first(of_address, [&recipient.0], |row| row.get(0))?;
-    let oldest: Option<i64> = tx.first(of_all, [REFUSALS_PER_HOUR - 1], |row| row.get(0))?;
-    let is_over = |at: Option<i64>, time| at.is_none_or(|at| !Timestamp(at).is_near(time, tx.now));
-    Ok(is_over(last, REFUSAL_INTERVAL) && is_over(oldest, HOUR))
+    let limit = RateLimit { name: "code-refusals", quota: REFUSALS_PER_HOUR, window: HOUR };
+    Ok(last.is_none_or(|at| !Timestamp(at).is_near(REFUSAL_INTERVAL, tx.now))
+        && CountedWindow { limit, event: CountedEvent::Refused, subject: ALL }.state_in(tx)?.1.is_zero())
 }
 
 /// Records a request that this service refused, unless one was recorded a moment ago.
@@ -156,8 +157,8 @@ pub fn record_refusal_in(
         "insert into code_messages (address, channel, purpose, asked_at, outcome, finished_at, code) \
          values (?1, ?2, ?3, ?4, ?5, ?4, ?6)",
         (&recipient.0, channel.name(), purpose.name(), tx.now.0, MessageOutcome::Refused.name(), code),
-    )
-    .map(drop)
+    )?;
+    counts::add_in(tx, CountedEvent::Refused, std::iter::once(ALL))
 }
 
 /// Returns the last requests for an address, newest first.

@@ -36,16 +36,14 @@ impl ClientNetworks {
         }
     }
 
-    /// Returns the query, name and limit of each network, given the queries and the limit of one client.
-    pub(super) fn limits(
-        &self,
-        [own, wide, widest]: [&'static str; 3],
-        allowed: u32,
-    ) -> impl Iterator<Item = (&'static str, &str, u32)> {
-        let widest = self.widest.as_deref().map(|network| (widest, network, allowed.saturating_mul(WIDEST)));
-        [(own, self.own.as_str(), allowed), (wide, self.wide.as_str(), allowed.saturating_mul(WIDE))]
-            .into_iter()
-            .chain(widest)
+    /// Returns the networks, from the client's own to the widest.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> + Clone {
+        [self.own.as_str(), self.wide.as_str()].into_iter().chain(self.widest.as_deref())
+    }
+
+    /// Returns each network with its limit, given the limit of one client.
+    pub(super) fn limits(&self, allowed: u32) -> impl Iterator<Item = (&str, u32)> {
+        self.all().zip([1, WIDE, WIDEST].map(|times| allowed.saturating_mul(times)))
     }
 }
 

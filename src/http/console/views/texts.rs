@@ -1072,7 +1072,7 @@ pub fn table(language: Language, name: &str) -> &str {
         "used_identity_tokens" => ("已用的身份令牌", "used identity tokens"),
         "codes" => ("有效验证码", "active codes"),
         "code_sends" => ("验证码发送记录", "sent codes"),
-        "code_failures" => ("验证码失败记录", "failed codes"),
+        "code_counts" => ("验证码计数", "counts of codes"),
         "code_messages" => ("验证码请求", "code messages"),
         "tokens" => ("登录令牌", "tokens"),
         "words" => ("词库", "words"),

@@ -1,0 +1,131 @@
+//! Counts of codes, wrong codes and refusals in rolling windows.
+//!
+//! The row of a subject's events at one time has the total of its events so far, in the order of time. A window holds the
+//! difference of two totals, so a full one costs as little as an empty one, and the count is exact. Rows after now, which a
+//! clock that ran ahead left behind, do not count.
+
+use std::time::Duration;
+
+use crate::{
+    error::{RateLimit, Result},
+    store::{Read, Write, sliding_window::WindowUse},
+    types::{Timestamp, named_enum},
+};
+
+named_enum! {
+    /// What is counted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CountedEvent {
+        /// A code that was sent or may have been sent.
+        Sent = "sent",
+        /// A wrong code or an invalid proof of identity.
+        Wrong = "wrong",
+        /// A recorded refusal to send a code.
+        Refused = "refused",
+    }
+}
+
+/// The subject of a limit on all events.
+pub(super) const ALL: &str = "";
+
+/// A limit on the events of a subject: a network, or all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedWindow<'subject> {
+    pub(super) limit: RateLimit,
+    pub(super) event: CountedEvent,
+    pub(super) subject: &'subject str,
+}
+
+impl CountedWindow<'_> {
+    /// Returns the number of events in the window, and the time until it accepts another one.
+    pub(super) fn state_in(&self, tx: &Read<'_>) -> Result<(u32, Duration)> {
+        let (total, used) = self.total_and_used_in(tx)?;
+        let quota = self.limit.quota;
+        let wait = match quota {
+            _ if used < quota => None,
+            0 => Some(self.limit.window),
+            _ => self.leaves_after_in(tx, total - i64::from(quota))?,
+        };
+        Ok((used, wait.unwrap_or_default()))
+    }
+
+    /// Returns the use of the window.
+    pub(super) fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
+        let (total, used) = self.total_and_used_in(tx)?;
+        let frees_after = self.leaves_after_in(tx, total - i64::from(used))?;
+        Ok(WindowUse { limit: self.limit, remaining: self.limit.quota.saturating_sub(used), frees_after })
+    }
+
+    /// Returns the total up to now, and the part of it in the window. The first row has the total before the window if
+    /// earlier ones were deleted.
+    fn total_and_used_in(&self, tx: &Read<'_>) -> Result<(i64, u32)> {
+        let (total, before): (Option<i64>, Option<i64>) = tx.one(
+            "select (select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 \
+             order by counted_at desc limit 1), \
+             coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?4 \
+             order by counted_at desc limit 1), \
+             (select total - events from code_counts where event = ?1 and subject = ?2 order by counted_at limit 1))",
+            (self.event.name(), self.subject, tx.now.0, tx.now.minus(self.limit.window).0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let (total, before) = (total.or(before).unwrap_or(0), before.unwrap_or(0));
+        Ok((total, u32::try_from((total - before).max(0)).unwrap_or(u32::MAX)))
+    }
+
+    /// Returns the time until the events up to the first one above a total have left the window.
+    fn leaves_after_in(&self, tx: &Read<'_>, total: i64) -> Result<Option<Duration>> {
+        let row: Option<i64> = tx.first(
+            "select counted_at from code_counts where event = ?1 and subject = ?2 and counted_at > ?3 \
+             and counted_at <= ?4 and total > ?5 order by counted_at limit 1",
+            (self.event.name(), self.subject, tx.now.minus(self.limit.window).0, tx.now.0, total),
+            |row| row.get(0),
+        )?;
+        Ok(row.map(|time| Timestamp(time).plus(self.limit.window).since(tx.now)))
+    }
+}
+
+/// Counts an event of each subject.
+pub(super) fn add_in<'subject>(
+    tx: &Write<'_>,
+    event: CountedEvent,
+    subjects: impl Iterator<Item = &'subject str> + Clone,
+) -> Result<()> {
+    let sets = subjects.map(|subject| (event.name(), subject, tx.now.0));
+    tx.execute_each(
+        "insert into code_counts (event, subject, counted_at, total, events) values (?1, ?2, ?3, \
+         coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 \
+         order by counted_at desc limit 1), 0) + 1, 1) \
+         on conflict (event, subject, counted_at) do update set total = excluded.total, events = code_counts.events + 1",
+        sets.clone(),
+    )?;
+    // None, unless the clock ran ahead. They count again when it is as late.
+    tx.execute_each(
+        "update code_counts set total = total + 1 where event = ?1 and subject = ?2 and counted_at > ?3",
+        sets,
+    )
+    .map(drop)
+}
+
+/// Takes back an event of each subject. Changes the later rows too, so it is for events of a moment ago.
+pub(super) fn remove_in<'subject>(
+    tx: &Write<'_>,
+    event: CountedEvent,
+    subjects: impl Iterator<Item = &'subject str>,
+    at: Timestamp,
+) -> Result<()> {
+    tx.execute_each(
+        "update code_counts set total = total - 1, events = case when counted_at = ?3 then events - 1 else events end \
+         where event = ?1 and subject = ?2 and counted_at >= ?3",
+        subjects.map(|subject| (event.name(), subject, at.0)),
+    )
+    .map(drop)
+}
+
+/// Deletes up to `limit` rows that are older than every window.
+pub(super) fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from code_counts where (event, subject, counted_at) in \
+         (select event, subject, counted_at from code_counts where counted_at <= ?1 order by counted_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
