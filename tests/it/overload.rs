@@ -227,6 +227,33 @@ fn a_distributed_enumeration_ends_at_the_daily_budget_without_affecting_users() 
     assert_eq!(one, 1);
 }
 
+/// Codes of the last minutes by this client, and what the limits count of them.
+const BUSY_DAY: &str = "delete from code_counts; \
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < 50000) \
+    insert into code_sends (address, client_network, sent_at) \
+    select 'x' || i, '127.0.0.1', unixepoch() * 1000 - 20 * (50000 - i) from n; \
+    insert into code_counts (event, subject, counted_at, total, events) \
+    select 'sent', subject, sent_at, row_number() over (partition by subject order by sent_at), 1 from code_sends, \
+    (select '' as subject union all select '127.0.0.1' union all select '127.0.0.0/24') as subjects \
+    where address like 'x%'";
+
+#[test]
+fn a_sign_in_costs_the_same_after_many_others() {
+    let server = Setup::default().with("AUTH_SENDS_PER_DAY", 1_000_000).in_own_process().start();
+    let spent = |prefix: &str| {
+        let before = server.processor_time();
+        for number in 0..100 {
+            server.sign_in(&format!("{prefix}{number:08}"));
+        }
+        server.processor_time() - before
+    };
+    spent("137");
+    let alone = spent("138");
+    server.edit(BUSY_DAY);
+    let after_many = spent("139");
+    assert!(after_many < 2 * alone, "{after_many:?} for 100 sign-ins, and {alone:?} before");
+}
+
 #[test]
 fn two_clients_leave_permits_of_a_slow_provider_for_others() {
     let slow = Reply::json(r#"{"Code":"OK","BizId":"1"}"#).after(Duration::from_secs(1));
