@@ -152,6 +152,7 @@ fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn 
         progress(report.checked);
     }
     report.orphans_deleted = delete_orphans(core, run)?;
+    core.store.write(history::delete_wrong_sizes_in).wait()?;
     Ok(report)
 }
 
