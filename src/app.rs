@@ -167,7 +167,14 @@ impl App {
         if mode == OpenMode::Attach && MachineFiles::new(directory).superseded_by()?.is_some() {
             store.set_superseded(true);
         }
-        let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
+        let core = Core {
+            config: Arc::clone(config),
+            clock,
+            store,
+            keys,
+            phone_rules: Arc::new(config.phone_rules()),
+            log_throttle: Arc::default(),
+        };
         if is_started && !has_log {
             tracing::warn!("the network log is missing; a new one is created");
         }

@@ -1,10 +1,13 @@
-//! The handles that most operations need: configuration, clock, store, server key and phone rules.
+//! The handles that most operations need: configuration, clock, store, server key, phone rules and log throttle.
 //!
 //! Services hold a copy. This module knows no operation.
 
 use std::sync::Arc;
 
-use crate::{clock::Clock, config::Config, keys::ServerKey, store::Store, types::PhoneRules};
+use crate::{
+    clock::Clock, concurrency::log_throttle::LogThrottle, config::Config, keys::ServerKey, store::Store,
+    types::PhoneRules,
+};
 
 /// The shared handles. Cheap to clone.
 #[derive(Clone)]
@@ -14,4 +17,5 @@ pub struct Core {
     pub store: Store,
     pub keys: ServerKey,
     pub phone_rules: Arc<PhoneRules>,
+    pub log_throttle: Arc<LogThrottle>,
 }

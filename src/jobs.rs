@@ -224,6 +224,7 @@ fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
 fn run_small_jobs(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let mut next_expiry = Instant::now();
     while is_running_after(stopped, RETRY_INTERVAL) {
+        app.core.log_throttle.log_ended();
         app.model_calls.retry_outcomes();
         close_calls_of_gone_copies(app);
         if Instant::now() >= next_expiry {

@@ -32,6 +32,7 @@ use super::{
     unread_responses,
 };
 use crate::{
+    concurrency::log_throttle::LogThrottle,
     config::{self, LimitsConfig},
     domain::{identity::codes::client_network, operations::audit::PendingAudit},
     error::{Code, Error, Result, Sentence},
@@ -112,7 +113,7 @@ impl EndpointSpec {
         let is_hidden_from_caches = self.access.requires_token() && is_hidden_from_caches(request.headers(), auth);
         let outcome = AssertUnwindSafe(self.run(&mut request, &meta)).catch_unwind().await;
         let mut response = panic_as_error(outcome).unwrap_or_else(|error| {
-            log_failure(&error, &meta);
+            log_failure(&self.state.app.core.log_throttle, &error, &meta);
             self.handler.error_reply(&error).unwrap_or_else(|| problem(&error, &meta))
         });
         if response.status() == StatusCode::UNAUTHORIZED {
@@ -263,8 +264,9 @@ pub(super) async fn path_parameters(request: &mut Request<Body>, template: &str)
     Ok(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// Logs a failed request. Faults of the service are errors; requests that clients got wrong are not logged.
-pub(super) fn log_failure(error: &Error, meta: &RequestMeta) {
+/// Logs a failed request. Faults of the service are errors; requests that clients got wrong are not logged. Those of
+/// requests without a user are throttled, because anybody can repeat them.
+pub(super) fn log_failure(throttle: &LogThrottle, error: &Error, meta: &RequestMeta) {
     let status = reply::status(error.code).as_u16();
     let route = meta.route();
     if let Some(reason) = failed_proof(error.code) {
@@ -273,9 +275,13 @@ pub(super) fn log_failure(error: &Error, meta: &RequestMeta) {
         tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
     }
     let (request_id, trace_id) = (&meta.request_id, &error.trace_id);
+    let is_fault = status >= 500 || store::is_damage(error);
+    if !is_fault || meta.user.get().is_none() && !throttle.admits(error.code.name(), route) {
+        return;
+    }
     if status == 500 || store::is_damage(error) {
         tracing::error!(request_id, trace_id, route, %error, "a request failed");
-    } else if status > 500 {
+    } else {
         tracing::warn!(request_id, trace_id, route, %error, "a request could not be served");
     }
 }

@@ -286,7 +286,9 @@ impl Shared {
             request_id: meta.request_id.clone(),
         });
         let duration_ms = duration.as_millis();
-        if duration >= self.app.core.config.limits.slow_request {
+        let is_slow = duration >= self.app.core.config.limits.slow_request;
+        let throttle = &self.app.core.log_throttle;
+        if is_slow && (meta.user.get().is_some() || throttle.admits("slow request", route.unwrap_or_default())) {
             tracing::warn!(request_id = meta.request_id, method, route, status, duration_ms, "slow request");
         } else {
             tracing::debug!(request_id = meta.request_id, method, route, status, duration_ms, "request");

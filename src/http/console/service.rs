@@ -70,7 +70,7 @@ async fn run(
         Err(error) => Err(error),
     };
     let answered = answered.unwrap_or_else(|error| {
-        log_failure(&error, meta);
+        log_failure(&state.app.core.log_throttle, &error, meta);
         console.error_page(&error)
     });
     with_flash_shown(&console, answered)

@@ -9,7 +9,11 @@ use std::{
 use regex::Regex;
 use serde_json::json;
 
-use crate::support::{Binary, FakeModel, ModelBehaviour, Request, Server, Setup, model_requests::ask};
+use crate::support::{
+    Binary, FakeModel, ModelBehaviour, Request, Server, Setup,
+    google_play::{FakeGoogle, with_google_play},
+    model_requests::ask,
+};
 
 const PHONE: &str = "13800138000";
 
@@ -148,6 +152,22 @@ fn names_slow_operations() {
         "{lines:#?}"
     );
     assert!(!lines.iter().any(|line| line.contains(PHONE) && !line.starts_with("SMS")), "{lines:#?}");
+}
+
+#[test]
+fn strangers_fill_no_log() {
+    let google = FakeGoogle::start_at(|| 0);
+    let mut server = with_google_play(Setup::default(), &google.url()).in_own_process().start();
+    for junk in 0..50 {
+        let request = server.post("/payment/notify/google").header("authorization", &format!("Bearer a.b.{junk}"));
+        request.bytes(Some("application/json"), format!("junk {junk}").into_bytes()).send();
+    }
+    server.post("/admin/login").json(&json!({ "name": "nobody", "password": "a wrong password" })).send().expect(401);
+    server.wait_for_line("auth_failed");
+    let lines = server.lines();
+    let rejected = lines.iter().filter(|line| line.contains("rejected a notification of Google Play"));
+    assert_eq!(rejected.count(), 1, "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("junk")), "{lines:#?}");
 }
 
 #[test]

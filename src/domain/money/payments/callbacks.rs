@@ -129,7 +129,10 @@ pub fn fetch_missing_key(payments: &Payments, channel: &str, result: &CallbackRe
     let is_key_unknown = result.reason.as_deref() == Some(RejectionReason::UnknownKey.code());
     let Some(channel) = payments.channels.find(channel).filter(|_| is_key_unknown) else { return false };
     channel.gateway.refresh_keys().unwrap_or_else(|failure| {
-        tracing::warn!(%failure, "the provider's keys could not be fetched");
+        let failed = "the provider's keys could not be fetched";
+        if payments.core.log_throttle.admits(failed, channel.gateway.name()) {
+            tracing::warn!(%failure, "{failed}");
+        }
         false
     })
 }
@@ -193,11 +196,11 @@ fn process(
     match read {
         Ok(report) => payments.core.store.write(move |tx| apply_and_store_in(tx, channel, &message, report)),
         Err(rejection) => {
-            if rejection.reason == RejectionReason::Undecryptable {
-                tracing::error!(
-                    channel,
-                    "a payment callback cannot be decrypted; was the key changed at the provider?"
-                );
+            let undecryptable = "a payment callback cannot be decrypted; was the key changed at the provider?";
+            if rejection.reason == RejectionReason::Undecryptable
+                && payments.core.log_throttle.admits(undecryptable, channel)
+            {
+                tracing::error!(channel, "{undecryptable}");
             }
             payments.core.store.write(move |tx| store_rejected_in(tx, channel, &message, &rejection, max_rejected))
         }

@@ -205,11 +205,17 @@ fn process(purchases: &Purchases, read: Result<AppleNotification, Rejection>) ->
             if rejection.is_genuine
                 && matches!(rejection.reason, RejectionReason::WrongApp | RejectionReason::WrongEnvironment) =>
         {
-            tracing::info!(reason = rejection.reason.code(), "ignored a notification of the App Store");
+            let ignored = "ignored a notification of the App Store";
+            if purchases.core.log_throttle.admits(ignored, rejection.reason.code()) {
+                tracing::info!(reason = rejection.reason.code(), "{ignored}");
+            }
             return Ok(NotificationResult::Done(MessageVerdict::Ignored));
         }
         Err(rejection) => {
-            tracing::warn!(reason = %rejection.reason, "rejected a notification of the App Store");
+            let rejected = "rejected a notification of the App Store";
+            if purchases.core.log_throttle.admits(rejected, rejection.reason.code()) {
+                tracing::warn!(reason = %rejection.reason, "{rejected}");
+            }
             return Ok(NotificationResult::Rejected(rejection.reason));
         }
     };

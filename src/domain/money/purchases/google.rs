@@ -92,7 +92,10 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
     let notification = match read {
         Ok(notification) => notification,
         Err(rejection) => {
-            tracing::warn!(reason = %rejection.reason, "rejected a notification of Google Play");
+            let rejected = "rejected a notification of Google Play";
+            if purchases.core.log_throttle.admits(rejected, rejection.reason.code()) {
+                tracing::warn!(reason = %rejection.reason, "{rejected}");
+            }
             return Ok(NotificationResult::Rejected(rejection.reason));
         }
     };
