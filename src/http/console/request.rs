@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
 use maud::Markup;
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 
 use super::{
     session,
@@ -417,10 +418,12 @@ pub fn ok(markup: Markup) -> Result<Response<Body>> {
     Ok(page(StatusCode::OK, markup))
 }
 
-/// Redirects a browser after a form, or to another page.
+/// Redirects a browser after a form, or to another page. Forms and queries name pages too, so characters that no header
+/// may contain are percent-encoded.
 pub fn see_other(address: &str) -> Result<Response<Body>> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
+    let address = utf8_percent_encode(address, CONTROLS).to_string();
     response.headers_mut().insert(header::LOCATION, HeaderValue::try_from(address).map_err(Error::internal)?);
     Ok(response)
 }

@@ -1,6 +1,11 @@
 //! Access to the console: every route by role, spelling of the address, and network.
 
-use std::net::SocketAddr;
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use crate::support::{Request, Server, Setup, eventually, raw::exchange};
 
@@ -94,6 +99,90 @@ fn every_route_opens_to_the_roles_of_its_right_and_masks_addresses() {
     assert!(opened > 60, "{opened}");
     let live = "select count(*) from audit where action like '%fragments%' or action like '%assets%'";
     assert_eq!(server.value::<i64>(live), 0);
+}
+
+/// Values that neither headers, databases nor files take as they are.
+const UNPRINTABLE: [&str; 5] = ["\0", "/admin/console/\r\nx: y\u{1b}[2J", "1\0", "\u{202e}\u{feff}\u{7f}é", "9\t\n"];
+
+/// Returns the names that the console reads from forms and queries, by the file that reads them.
+fn field_names() -> Vec<(String, BTreeSet<String>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/console");
+    let pages = fs::read_dir(directory.join("pages")).unwrap().map(|entry| entry.unwrap().path());
+    let files = pages.chain(["request.rs", "csv.rs", "service.rs"].map(|name| directory.join(name)));
+    let names_in = |text: &str| {
+        let readers = [
+            "get(\"",
+            "find(\"",
+            "all(\"",
+            "own(\"",
+            "typed(\"",
+            "required_text(\"",
+            "optional_time(\"",
+            "choice_filter(\"",
+            "input(\"",
+        ];
+        let found = readers.iter().flat_map(|reader| text.split(*reader).skip(1));
+        found.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+    };
+    let read = |path: PathBuf| {
+        let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (module, names_in(&fs::read_to_string(path).unwrap()))
+    };
+    files.map(read).collect()
+}
+
+#[test]
+fn no_field_or_query_causes_an_internal_error() {
+    let server = Setup::default().with("ADMIN_ATTEMPTS", 1_000_000).start();
+    let user = server.sign_in(PHONE);
+    let browser = Browser::new(&server, "alice", "owner");
+    let csrf = hidden(&browser.get("").send().expect(200).text(), "csrf");
+    let files = field_names();
+    let names_of = |module: &str| files.iter().find(|(name, _)| name == module).map(|(_, names)| names.clone());
+    let shared: BTreeSet<_> = ["request", "csv", "service"].into_iter().filter_map(names_of).flatten().collect();
+    let source = include_str!("../../../src/http/console/routes.rs");
+    let mut sent = 0;
+    for line in source.lines().map(str::trim) {
+        let Some((kind, rest)) = line.split_once('(') else { continue };
+        let Some((path, rest)) = rest.split_once('"').and_then(|(_, rest)| rest.split_once("\", ")) else { continue };
+        let is_form = kind == "post" || line.contains("Method::POST");
+        if !["get", "post", "live", "open"].contains(&kind) || path == "sign-out" {
+            continue;
+        }
+        let handler = rest.split(", ").nth(usize::from(kind != "open")).unwrap();
+        let module = handler.split("::").next().unwrap();
+        let names: Vec<_> = shared.iter().cloned().chain(names_of(module).unwrap_or_default()).collect();
+        let address = example(path, &user.user_id, "Y1");
+        for value in UNPRINTABLE {
+            for odd in names.iter().map(String::as_str).chain(["every field"]) {
+                let mut fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+                for field in &mut fields {
+                    if field.0 == odd || odd == "every field" {
+                        field.1 = value;
+                    }
+                }
+                fields.retain(|(name, _)| !["csrf", "password", "newPassword"].contains(name) || *name == odd);
+                fields.insert(0, ("csrf", &csrf));
+                let answered = if is_form {
+                    browser.post_as_typed(&address, &fields)
+                } else {
+                    browser.get(&address).query(&fields).send()
+                };
+                sent += 1;
+                assert_ne!(answered.status, 500, "{line} {odd} {value:?}: {}", answered.text());
+            }
+        }
+        let odd_path: Vec<_> =
+            path.split('/').map(|part| if part.starts_with('{') { "%00%0d%c3%a9" } else { part }).collect();
+        let answered = if is_form {
+            browser.post_as_typed(&odd_path.join("/"), &[("csrf", &csrf), ("reason", "because")])
+        } else {
+            browser.get(&odd_path.join("/")).send()
+        };
+        assert_ne!(answered.status, 500, "{line}: {}", answered.text());
+    }
+    assert!(sent > 2000, "{sent}");
+    browser.get("").send().expect(200);
 }
 
 /// Spellings of an address below `/admin` that a proxy or a router might take for it.
