@@ -45,7 +45,7 @@ pub use plain_number::plain_number;
 pub use pluralize::pluralize;
 pub use quiet_hours::QuietHours;
 pub use screening::is_invisible;
-pub use text::{clean, clean_as_sent, clean_line, clean_lines};
+pub use text::{FORMULA_STARTS, clean, clean_as_sent, clean_line, clean_lines};
 pub use time::{Date, LocalTime, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 pub use time_input::{TimeInput, time_range};
 

@@ -8,6 +8,9 @@ use crate::error::{Fault, FieldCode};
 /// Code points that one character may have on average, in a text as long as its limit. Families of emoji have up to 11.
 const CODE_POINTS: usize = 12;
 
+/// The characters with which a spreadsheet begins a formula.
+pub const FORMULA_STARTS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+
 /// Trims and validates a text: at most `limit` characters as people count them, no control characters but line breaks
 /// and tabs, and something visible unless it is empty.
 ///

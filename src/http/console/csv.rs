@@ -26,7 +26,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result, Sentence},
     http::held_bytes::HeldBytes,
-    types::PageRequest,
+    types::{FORMULA_STARTS, PageRequest},
 };
 
 /// Rows that are read at once.
@@ -226,7 +226,7 @@ fn push_cell(text: &mut String, cell: &str) {
         text.push_str("\t\"");
         return;
     }
-    let is_formula = !is_number && cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+    let is_formula = !is_number && cell.starts_with(FORMULA_STARTS);
     let defused = if is_formula { "'" } else { "" };
     if is_formula || cell.contains(['"', ',', ';', '\n', '\r']) {
         text.push('"');

@@ -6,7 +6,10 @@
 use std::collections::HashSet;
 
 use super::entry::{UNTYPED, check, parse_tags};
-use crate::domain::moderation::engine::{ContentType, ContentTypes, Severity, Word, normalise};
+use crate::{
+    domain::moderation::engine::{ContentType, ContentTypes, Severity, Word, normalise},
+    types::FORMULA_STARTS,
+};
 
 /// The maximum length of a type's name.
 const MAX_KIND_LENGTH: usize = 64;
@@ -112,14 +115,22 @@ pub fn to_csv_line(word: &Word) -> String {
     format!("{text},{kind},{},{severity},{tags},{content_types}", word.by_sound)
 }
 
-/// Quotes a CSV field if necessary.
+/// Quotes a CSV field if necessary. One that a spreadsheet would run as a formula gets an apostrophe, which an import
+/// removes.
 pub fn csv_field(field: &str) -> String {
+    let defused = format!("'{field}");
+    let field = if is_defused(&defused) { defused.as_str() } else { field };
     let is_special = |letter| ['"', ',', '\t', '\n', '\r'].contains(&letter) || FOREIGN_SEPARATORS.contains(&letter);
     if field.contains(is_special) || field.starts_with('#') || field.trim() != field {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
         field.to_owned()
     }
+}
+
+/// Returns true if the text begins with an apostrophe before a formula.
+fn is_defused(field: &str) -> bool {
+    field.starts_with('\'') && field.trim_start_matches('\'').starts_with(FORMULA_STARTS)
 }
 
 fn is_header(index: usize, line: &str) -> bool {
@@ -132,7 +143,10 @@ fn is_header(index: usize, line: &str) -> bool {
 
 fn parse_word(line: &str, options: &ImportOptions<'_>) -> Result<Word, String> {
     let fields = split_fields(line)?;
-    let field = |index: usize| fields.get(index).map(|field| field.trim()).filter(|field| !field.is_empty());
+    let field = |index: usize| {
+        let field = fields.get(index).map(|field| field.trim()).filter(|field| !field.is_empty())?;
+        Some(if is_defused(field) { &field[1..] } else { field })
+    };
     let text = field(0).unwrap_or_default();
     let kind = field(1).unwrap_or(options.kind);
     if text.contains('\0') {
@@ -252,6 +266,20 @@ mod tests {
             ("free money", "other"),
         ]);
         assert_eq!((words, skipped), (expected, Vec::new()));
+    }
+
+    #[test]
+    fn defuses_formulas_and_reads_them_back() {
+        for word in ["=1+1", "+cmd", "-x", "@sum", "＝1", "'=1", "''", "'quoted'"] {
+            let field = csv_field(word);
+            assert!(!field.trim_start_matches('"').starts_with(FORMULA_STARTS), "{field}");
+            assert_eq!(
+                parse_word(&field, &ImportOptions::default()).map(|word| word.text).as_deref(),
+                Ok(word),
+                "{field}"
+            );
+        }
+        assert_eq!((csv_field("=a,b").as_str(), csv_field("'a").as_str()), ("\"'=a,b\"", "'a"));
     }
 
     #[test]
