@@ -763,12 +763,17 @@ create table api_keys (
 create table admin_attempts (
     id integer primary key,
     name text not null,
-    client_network text not null,
+    client_network text not null,          -- as in code_sends
+    wide_network text not null,
+    widest_network text,
     tried_at integer not null
 ) strict;
 
 create index admin_attempts_by_name on admin_attempts (name, tried_at);
 create index admin_attempts_by_client on admin_attempts (client_network, tried_at);
+create index admin_attempts_by_wide_network on admin_attempts (wide_network, tried_at);
+create index admin_attempts_by_widest_network on admin_attempts (widest_network, tried_at)
+    where widest_network is not null;
 create index admin_attempts_by_time on admin_attempts (tried_at);
 
 -- Owner: audit. Audit events: one row for each read or change by an administrator. Append-only.

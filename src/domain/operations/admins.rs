@@ -19,13 +19,13 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use self::{
     one_time_link::OneTimeLink,
-    passwords::{DUMMY_HASH, PasswordHasher},
+    passwords::{DUMMY_HASH, PasswordHasher, Waiting},
     roles::Role,
 };
 use crate::{
     config,
     core::Core,
-    domain::identity::codes,
+    domain::identity::codes::ClientNetworks,
     error::{Code, Error, Fault, FieldCode, RateLimit, Result},
     store::{
         Pending, Read, Write,
@@ -43,6 +43,9 @@ pub const MIN_PASSWORD: u32 = 12;
 const MAX_PASSWORD: u32 = 256;
 /// The precision of the stored time of a credential's last use.
 const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
+
+/// SQL of the sliding window over the attempts of one client.
+const ATTEMPTS_OF_CLIENT: &str = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
 
 /// The service that hashes and checks administrators' passwords.
 pub struct Administrators {
@@ -120,7 +123,7 @@ pub struct Admin {
 /// `invalid_parameters` for an invalid name or password; `already_exists`.
 pub fn create(admins: &Administrators, name: &str, password: &str, role: Role) -> Result<Admin> {
     let name = valid_name("name", name)?;
-    let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
+    let password_hash = admins.passwords.acquire(Waiting::Known(&name))?.hash(valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, role, created_at) values (?1, ?2, ?3, ?4) \
@@ -148,7 +151,7 @@ pub struct AdminChange<'a> {
 /// # Errors
 /// `invalid_parameters` for an invalid password; `not_found`; `last_owner` if no owner would remain.
 pub fn change(admins: &Administrators, name: &str, change: AdminChange<'_>) -> Result<()> {
-    let hash = |password| admins.passwords.try_acquire()?.hash(valid_password(password)?);
+    let hash = |password| admins.passwords.acquire(Waiting::Known(name))?.hash(valid_password(password)?);
     let password_hash = change.password.map(hash).transpose()?;
     let name = name.to_owned();
     let update = move |tx: &Write<'_>| {
@@ -248,15 +251,15 @@ pub struct SignInAttempt {
 pub fn sign_in(admins: &Administrators, attempted: &SignInAttempt) -> Result<IssuedSession> {
     let core = &admins.core;
     let SignInAttempt { name, password, totp, client, .. } = attempted;
-    let (config, owned_name, network) = (Arc::clone(&core.config), name.clone(), codes::client_network(*client));
+    let (config, owned_name, networks) = (Arc::clone(&core.config), name.clone(), ClientNetworks::of(*client));
     // Checked before a permit is taken, so that blocked clients do not starve others.
     core.store.read(|tx| {
         networks::admit_in(tx, *client)?;
-        require_attempt_in(tx, &config.admin, &owned_name, &network)
+        require_attempt_in(tx, &config.admin, &owned_name, &networks)
     })?;
-    let permit = admins.passwords.try_acquire()?;
+    let permit = admins.passwords.acquire(Waiting::Stranger(&networks))?;
     let reserve = move |tx: &Write<'_>| {
-        let attempt = reserve_attempt_in(tx, &config.admin, &owned_name, &network)?;
+        let attempt = reserve_attempt_in(tx, &config.admin, &owned_name, &networks)?;
         Ok((attempt, password_of_in(tx, &owned_name)?))
     };
     let (attempt, account) = core.store.write(reserve).wait()?;
@@ -406,20 +409,36 @@ fn random_credential(prefix: &str) -> Result<Secret> {
 }
 
 /// Counts an attempt before its outcome is known.
-fn reserve_attempt_in(tx: &Write<'_>, limits: &config::AdminConfig, name: &str, client_network: &str) -> Result<i64> {
-    require_attempt_in(tx, limits, name, client_network)?;
+fn reserve_attempt_in(
+    tx: &Write<'_>,
+    limits: &config::AdminConfig,
+    name: &str,
+    client: &ClientNetworks,
+) -> Result<i64> {
+    require_attempt_in(tx, limits, name, client)?;
     tx.one(
-        "insert into admin_attempts (name, client_network, tried_at) values (?1, ?2, ?3) returning id",
-        (name, client_network, tx.now.0),
+        "insert into admin_attempts (name, client_network, wide_network, widest_network, tried_at) \
+         values (?1, ?2, ?3, ?4, ?5) returning id",
+        (name, &client.own, &client.wide, &client.widest, tx.now.0),
         |row| row.get(0),
     )
 }
 
-/// Rejects the attempt if this name or network has reached its limit.
-fn require_attempt_in(tx: &Read<'_>, limits: &config::AdminConfig, name: &str, client_network: &str) -> Result<()> {
+/// Rejects the attempt if this name, the client or one of the networks around it has reached its limit.
+fn require_attempt_in(tx: &Read<'_>, limits: &config::AdminConfig, name: &str, client: &ClientNetworks) -> Result<()> {
     let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    let by_name = Window { limit: attempts_limit(limits), newest_first: by_name, key: name };
-    sliding_window::require_open_in(tx, &[by_name, attempts_of(client_network, limits)])
+    let by_network = [
+        ATTEMPTS_OF_CLIENT,
+        "select tried_at from admin_attempts where wide_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2",
+        "select tried_at from admin_attempts where widest_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2",
+    ];
+    let limit = attempts_limit(limits);
+    let mut windows = vec![Window { limit, newest_first: by_name, key: name }];
+    windows.extend(client.limits(limit.quota).zip(by_network).map(|((key, quota), newest_first)| {
+        let limit = RateLimit { quota, ..limit };
+        Window { limit, newest_first, key }
+    }));
+    sliding_window::require_open_in(tx, &windows)
 }
 
 /// Returns the limit on failed sign-ins.
@@ -429,12 +448,8 @@ pub const fn attempts_limit(limits: &config::AdminConfig) -> RateLimit {
 
 /// Returns how many more times a client may fail to sign in.
 pub fn attempts_use_in(tx: &Read<'_>, client: IpAddr, limits: &config::AdminConfig) -> Result<WindowUse> {
-    attempts_of(&codes::client_network(client), limits).use_in(tx)
-}
-
-fn attempts_of<'network>(network: &'network str, limits: &config::AdminConfig) -> Window<&'network str> {
-    let newest_first = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    Window { limit: attempts_limit(limits), newest_first, key: network }
+    let key = ClientNetworks::of(client).own;
+    Window { limit: attempts_limit(limits), newest_first: ATTEMPTS_OF_CLIENT, key }.use_in(tx)
 }
 
 fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {

@@ -191,8 +191,8 @@ impl ConsoleRequest {
             password: self.form.find("password").map(|password| Secret::from_text(password.to_owned())),
             totp: self.form.find("totp").map(ToOwned::to_owned),
         };
-        let (name, client) = (self.context.admin()?.name().to_owned(), self.context.meta.client);
-        self.context.blocking(move |app| step_up::prove(&app.admins, &session, &name, proof, client)).await
+        let name = self.context.admin()?.name().to_owned();
+        self.context.blocking(move |app| step_up::prove(&app.admins, &session, &name, proof)).await
     }
 
     /// Returns the reason of an action and records it for the audit.

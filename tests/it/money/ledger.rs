@@ -570,6 +570,8 @@ fn every_list_has_an_index() {
         "delete from idempotency_keys where id >= ?1 and caller = ?2",
         "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2",
         "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2",
+        "select tried_at from admin_attempts where wide_network = ?1 order by tried_at desc limit 1 offset ?2",
+        "select tried_at from admin_attempts where widest_network = ?1 order by tried_at desc limit 1 offset ?2",
         "select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2",
         "select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2",
         "select id from audit where user_id = ?1 order by id desc limit ?2 offset ?3",

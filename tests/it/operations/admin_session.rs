@@ -100,11 +100,31 @@ fn parallel_sign_ins_use_little_memory() {
         let mut wires: Vec<_> = (0..768).map(attempt).collect();
         for wire in &mut wires {
             let (head, _) = wire.receive().expect("no response");
-            assert!(["401", "503"].contains(&&head[9..12]), "{head}");
+            assert!(["401", "429", "503"].contains(&&head[9..12]), "{head}");
         }
     });
     assert!(before + taken < 100 * MIB, "{before} bytes and {taken} more");
     eventually("the memory is given back", || server.memory() < 40 * MIB);
+}
+
+fn login_from(server: &Server, from: &str, name: &str, password: &str) -> Response {
+    let body = json!({ "name": name, "password": password });
+    server.post("/admin/login").header("x-forwarded-for", from).json(&body).send()
+}
+
+#[test]
+fn limits_the_networks_around_an_administrator() {
+    let server = Setup::default().start();
+    server.admin("root", PASSWORD);
+    let first_refusal = |address: &dyn Fn(u32) -> String| {
+        (0..60).find(|number| {
+            login_from(&server, &address(*number), &format!("x{number}"), "wrong password").status == 429
+        })
+    };
+    assert_eq!(first_refusal(&|number| format!("198.51.100.{number}")), Some(12));
+    assert_eq!(first_refusal(&|number| format!("2001:db8:1:{:x}::1", 0x100 + number)), Some(12));
+    assert_eq!(first_refusal(&|number| format!("2001:db8:2:{:x}::1", number << 8)), Some(24));
+    login_from(&server, "198.51.101.1", "root", PASSWORD).expect(200);
 }
 
 #[test]

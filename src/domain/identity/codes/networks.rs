@@ -42,7 +42,7 @@ impl ClientNetworks {
     }
 
     /// Returns each network with its limit, given the limit of one client.
-    pub(super) fn limits(&self, allowed: u32) -> impl Iterator<Item = (&str, u32)> {
+    pub fn limits(&self, allowed: u32) -> impl Iterator<Item = (&str, u32)> {
         self.all().zip([1, WIDE, WIDEST].map(|times| allowed.saturating_mul(times)))
     }
 }

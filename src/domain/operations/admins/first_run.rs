@@ -5,7 +5,7 @@
 
 use subtle::ConstantTimeEq as _;
 
-use super::{Administrators, one_time_link::LIFETIME, roles::Role, valid_name, valid_password};
+use super::{Administrators, one_time_link::LIFETIME, passwords::Waiting, roles::Role, valid_name, valid_password};
 use crate::{
     core::Core,
     error::{Code, Error, Result},
@@ -62,7 +62,7 @@ pub fn create_owner(admins: &Administrators, token: &str, name: &str, password: 
     let core = &admins.core;
     require(core, token)?;
     let name = valid_name("name", name)?;
-    let password_hash = admins.passwords.try_acquire()?.hash(valid_password(password)?)?;
+    let password_hash = admins.passwords.acquire(Waiting::Known(&name))?.hash(valid_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         if has_admins_in(tx)? {
             return Err(unknown_link());

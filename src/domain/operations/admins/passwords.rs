@@ -4,13 +4,16 @@
 //! `argon2`'s own allocation it would not. glibc raises its mmap threshold to the size of the first freed block, so it
 //! serves later blocks from the arenas of threads and keeps them.
 
+use std::time::Duration;
+
 use argon2::{
     Algorithm, Argon2, Block, Params, Version,
     password_hash::phc::{Output, ParamsString, PasswordHash, Salt},
 };
 
 use crate::{
-    concurrency::semaphore::{Permit, Semaphore},
+    concurrency::fair_semaphore::{FairLimits, FairPermit, FairSemaphore},
+    domain::identity::codes::ClientNetworks,
     error::{Error, Result},
     types::random_bytes,
 };
@@ -20,28 +23,44 @@ pub(super) const DUMMY_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// Each hash takes 19 MiB.
-const CONCURRENT_HASHES: u32 = 2;
+const CONCURRENT_HASHES: usize = 2;
+/// The queue of strangers: short, because each waiting request holds a thread.
+const LIMITS: FairLimits =
+    FairLimits { permits: CONCURRENT_HASHES, waiting: 64, waiting_per_key: 8, max_wait: Duration::from_secs(5) };
 /// Size of an allocation that glibc always maps and unmaps by itself: more than `DEFAULT_MMAP_THRESHOLD_MAX`, 32 MiB.
 /// Pages that no hash touches take no memory.
 const ALWAYS_MAPPED: usize = 33 << 20;
 
-/// The semaphore of password hashes.
-pub(super) struct PasswordHasher(Semaphore);
+/// The semaphore of password hashes. Callers wait for their turn by network.
+pub(super) struct PasswordHasher(FairSemaphore);
+
+/// The caller that waits for a hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Waiting<'a> {
+    /// Somebody with a session, a link or the command line, who comes first.
+    Known(&'a str),
+    /// Anybody, by the widest of their networks.
+    Stranger(&'a ClientNetworks),
+}
 
 /// The permit for one hash, with which it is computed.
-pub(super) struct HashPermit<'hasher>(#[allow(dead_code, reason = "held until the hash is done")] Permit<'hasher>);
+pub(super) struct HashPermit<'hasher>(#[allow(dead_code, reason = "held until the hash is done")] FairPermit<'hasher>);
 
 impl PasswordHasher {
     pub(super) fn new() -> Self {
-        Self(Semaphore::new(CONCURRENT_HASHES))
+        Self(FairSemaphore::new(LIMITS))
     }
 
-    /// Acquires the permit for one hash.
+    /// Waits for the permit of one hash.
     ///
     /// # Errors
-    /// `overloaded` if too many hashes are running.
-    pub(super) fn try_acquire(&self) -> Result<HashPermit<'_>> {
-        self.0.try_acquire().map(HashPermit)
+    /// `overloaded` if the wait took too long or too many callers wait.
+    pub(super) fn acquire(&self, caller: Waiting<'_>) -> Result<HashPermit<'_>> {
+        let (key, is_urgent) = match caller {
+            Waiting::Known(name) => (name, true),
+            Waiting::Stranger(networks) => (networks.widest.as_ref().unwrap_or(&networks.wide).as_str(), false),
+        };
+        self.0.acquire(key, is_urgent).map(HashPermit)
     }
 }
 
@@ -106,7 +125,7 @@ mod tests {
     #[test]
     fn dummy_hash_costs_the_same_and_matches_no_password() {
         let hasher = PasswordHasher::new();
-        let permit = hasher.try_acquire().unwrap();
+        let permit = hasher.acquire(Waiting::Known("root")).unwrap();
         assert!(!permit.verify(DUMMY_HASH, "").unwrap());
         let stored = permit.hash("correct horse battery").unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
@@ -120,6 +139,6 @@ mod tests {
         use argon2::PasswordHasher as _;
         let made = Argon2::default().hash_password(b"correct horse battery").unwrap().to_string();
         let hasher = PasswordHasher::new();
-        assert!(hasher.try_acquire().unwrap().verify(&made, "correct horse battery").unwrap());
+        assert!(hasher.acquire(Waiting::Known("root")).unwrap().verify(&made, "correct horse battery").unwrap());
     }
 }

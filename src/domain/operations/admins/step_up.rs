@@ -1,15 +1,15 @@
 //! The recent proof of identity that dangerous actions of the console need: password or authenticator code, at most ten
 //! minutes ago.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use super::{Administrators, second_factor};
+use super::{Administrators, passwords::Waiting, second_factor};
 use crate::{
     core::Core,
-    domain::identity::codes,
+    domain::identity::codes::ClientNetworks,
     error::{Code, Result},
     store::Write,
-    types::{Secret, sha256},
+    types::{Secret, sha256, sha256_hex},
 };
 
 /// The age at which a proof no longer counts.
@@ -34,25 +34,28 @@ pub struct Proof {
     pub totp: Option<String>,
 }
 
-/// Renews the session's proof of identity. Blocks on the hash. Wrong proofs count as failed sign-ins.
+/// Renews the session's proof of identity. Blocks on the hash. Wrong proofs have the limit of failed sign-ins, counted for
+/// the session alone: strangers who know the name cannot use it up.
 ///
 /// # Errors
 /// `step_up_required` without a proof; `invalid_credentials` for a wrong one; `too_many_requests` after several wrong
 /// ones; `overloaded`.
-pub fn prove(admins: &Administrators, session: &Secret, name: &str, proof: Proof, client: IpAddr) -> Result<()> {
+pub fn prove(admins: &Administrators, session: &Secret, name: &str, proof: Proof) -> Result<()> {
     let core = &admins.core;
     if proof.password.is_none() && proof.totp.is_none() {
         return Err(Code::StepUpRequired.into());
     }
-    let (config, owned_name, network) = (Arc::clone(&core.config), name.to_owned(), codes::client_network(client));
+    let (config, owned_name) = (Arc::clone(&core.config), name.to_owned());
+    let own = format!("session {}", sha256_hex(session.reveal().as_bytes()));
     let reserve = move |tx: &Write<'_>| {
-        let attempt = super::reserve_attempt_in(tx, &config.admin, &owned_name, &network)?;
+        let counted = ClientNetworks { own: own.clone(), wide: own.clone(), widest: None };
+        let attempt = super::reserve_attempt_in(tx, &config.admin, &own, &counted)?;
         Ok((attempt, super::password_of_in(tx, &owned_name)?))
     };
     let (attempt, account) = core.store.write(reserve).wait()?;
     let (admin, hash) = account.ok_or(Code::InvalidCredentials)?;
     if let Some(password) = &proof.password
-        && !admins.passwords.try_acquire()?.verify(&hash, password.reveal())?
+        && !admins.passwords.acquire(Waiting::Known(name))?.verify(&hash, password.reveal())?
     {
         return Err(Code::InvalidCredentials.into());
     }
