@@ -677,7 +677,8 @@ create table admin_tokens (
     expires_at bigint not null,
     last_used_at bigint not null,
     created_at bigint not null,
-    proved_at bigint not null  -- last proof of identity, for actions that need a recent one
+    proved_at bigint not null,  -- last proof of identity, or last sensitive act that it covered
+    proof_began_at bigint not null  -- last proof of identity
 );
 
 create index admin_tokens_by_admin on admin_tokens (admin_id);

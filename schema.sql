@@ -724,7 +724,8 @@ create table admin_tokens (
     expires_at integer not null,
     last_used_at integer not null,
     created_at integer not null,
-    proved_at integer not null             -- last proof of identity, for actions that need a recent one
+    proved_at integer not null,            -- last proof of identity, or last sensitive act that it covered
+    proof_began_at integer not null        -- last proof of identity
 ) strict, without rowid;
 
 create index admin_tokens_by_admin on admin_tokens (admin_id);

@@ -85,7 +85,8 @@ pub struct Endpoint {
     pub last_event_id: Option<(&'static str, &'static str)>,
     /// True if suspended users may call the endpoint although it requires a token.
     pub admits_suspended: bool,
-    /// True if sessions of administrators must have begun within the last ten minutes. API keys need no proof.
+    /// True for acts that move money, delete data or reach every client: sessions of administrators need a recent proof
+    /// of identity. API keys need none.
     pub needs_recent_sign_in: bool,
     pub handler: Arc<dyn ErasedHandler>,
     is_creation: bool,
@@ -227,7 +228,7 @@ impl Endpoint {
         Self { admits_suspended: true, ..self }
     }
 
-    /// Requires sessions of administrators to have begun within the last ten minutes.
+    /// Requires a recent proof of identity from sessions of administrators. The console's table marks its actions alike.
     pub fn for_recent_sign_in(self) -> Self {
         Self { needs_recent_sign_in: true, ..self }
     }

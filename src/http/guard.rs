@@ -11,7 +11,7 @@ use crate::{
         identity::tokens::{self, Authentication},
         operations::admins::{self, roles::Right, step_up},
     },
-    error::{Code, Error, Result},
+    error::{Code, Result},
     http::{
         request_meta::{Caller, RequestMeta},
         request_token::{request_tokens, unauthenticated},
@@ -118,7 +118,7 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
                 identity.role().require(right)?;
             }
             if meta.endpoint.get().is_some_and(|endpoint| endpoint.needs_recent_sign_in) {
-                require_recent_sign_in(app, token)?;
+                require_recent_sign_in(app, token).await?;
             }
             Ok(Authorized { caller: Caller::Admin(identity), token: token.map(Secret::from_text) })
         }
@@ -128,18 +128,19 @@ pub async fn authorize(app: &App, access: Access, headers: &HeaderMap, meta: &Re
     }
 }
 
-/// Rejects a session of an administrator that began more than ten minutes ago. An API key belongs to a program, which
+/// Rejects a session of an administrator without a recent proof of identity. An API key belongs to a program, which
 /// cannot prove who it is again.
-fn require_recent_sign_in(app: &App, token: Option<&str>) -> Result<()> {
+async fn require_recent_sign_in(app: &App, token: Option<&str>) -> Result<()> {
     let Some(session) = token.filter(|token| admins::is_session(token)) else { return Ok(()) };
-    if step_up::is_needed(&app.core, &Secret::from_text(session.to_owned()))? {
-        let detail = (
-            "This requires a sign-in within the last ten minutes. Sign in again at `/admin/login`.",
-            "此操作需要十分钟内的登录，请在 `/admin/login` 重新登录。",
-        );
-        return Err(Error::new(Code::StepUpRequired).detail(detail));
+    match step_up::use_recent(&app.core, &Secret::from_text(session.to_owned())) {
+        Ok(Some(extended)) => extended.await,
+        Ok(None) => Ok(()),
+        Err(error) if error.code == Code::StepUpRequired => Err(error.detail((
+            "This requires a proof of identity within the last ten minutes. Sign in again at `/admin/login`.",
+            "此操作需要十分钟内的身份验证，请在 `/admin/login` 重新登录。",
+        ))),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// Returns the token that counts. Where none is required, tokens of different users count as none: they must not keep

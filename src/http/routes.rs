@@ -599,16 +599,18 @@ fn balances_and_products() -> Vec<Endpoint> {
             .idempotent()
             .errors(&[NotYours, InsufficientCoins, AccountInconsistent]),
         post("/coin/reset", OwnUserOrAdmin(Administer), coin::reset).named("resetCoins")
+            .for_recent_sign_in()
             .notes("A step of a cancellation: the coins are lost, so show the balance before. A code that was sent to the user's own address serves all requests of one cancellation; a wrong one is 403.")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
         post("/coin/reset/phone", OwnUserOrAdmin(Administer), coin::reset_by_phone).named("resetCoinsByPhone")
+            .for_recent_sign_in()
             .successor("resetCoins")
             .summary("Sets the balance to 0. Requires a recent sign-in or a `code`; from an administrator, a reason.")
             .idempotent()
             .errors(&RESET_ERRORS),
-        post("/coin/increase/phone", Admin(GrantCoins), coin::increase).named("adminGrantCoins")
+        post("/coin/increase/phone", Admin(GrantCoins), coin::increase).named("adminGrantCoins").for_recent_sign_in()
             .summary("Adds coins to a user's balance.")
             .idempotent()
             .errors(&[NotFound, BalanceTooLarge, AccountInconsistent]),
@@ -643,13 +645,13 @@ fn balances_and_products() -> Vec<Endpoint> {
         get("/admin/products/{id}", Admin(ViewFigures), admin::products::find).named("adminGetProduct")
             .summary("Returns a product.")
             .errors(&[NotFound]),
-        put("/admin/products/{id}", Admin(Administer), admin::products::put).named("adminPutProduct")
+        put("/admin/products/{id}", Admin(Administer), admin::products::put).named("adminPutProduct").for_recent_sign_in()
             .summary("Creates or updates a product. Changed terms become a new version; existing orders keep theirs.")
             .errors(&[AlreadyExists]),
-        post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer).named("adminOfferProduct")
+        post("/admin/products/{id}/offer", Admin(Administer), admin::products::offer).named("adminOfferProduct").for_recent_sign_in()
             .summary("Offers a product for sale.")
             .errors(&[NotFound]),
-        post("/admin/products/{id}/withdraw", Admin(Administer), admin::products::withdraw).named("adminWithdrawProduct")
+        post("/admin/products/{id}/withdraw", Admin(Administer), admin::products::withdraw).named("adminWithdrawProduct").for_recent_sign_in()
             .summary("Withdraws a product from sale.")
             .errors(&[NotFound]),
     ]
@@ -796,7 +798,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
                 ProviderUnavailable,
                 ProviderTimeout,
             ]),
-        post("/admin/payments/{orderNo}/sandbox-pay", Admin(Administer), payments::sandbox_pay).named("adminPayInSandbox")
+        post("/admin/payments/{orderNo}/sandbox-pay", Admin(Administer), payments::sandbox_pay).named("adminPayInSandbox").for_recent_sign_in()
             .summary("Pays an order in the sandbox, at no cost.")
             .errors(&[NotFound, OrderState]),
     ]
@@ -880,6 +882,7 @@ fn moderation() -> Vec<Endpoint> {
             .errors(&[NotFound, AlreadyExists]),
         delete("/admin/violations/cleanup", Admin(Administer), violations::clean_up)
             .named("adminCleanUpViolations")
+            .for_recent_sign_in()
             .summary("Deletes old records of rejected texts."),
         get("/admin/violations/{id}", Admin(Moderate), violations::find)
             .named("adminGetViolation")
@@ -890,10 +893,12 @@ fn moderation() -> Vec<Endpoint> {
             .summary("Returns the moderation service that decides and the state of both services."),
         post("/admin/sensitive-word-migration/switch", Admin(Administer), sensitive_word_migration::switch)
             .named("adminSwitchModeration")
+            .for_recent_sign_in()
             .summary("Selects the external moderator or the local word list for all following texts.")
             .errors(&[NotConfigured]),
         post("/admin/sensitive-word-migration/fallback", Admin(Administer), sensitive_word_migration::set_fallback)
             .named("adminSetModerationFallback")
+            .for_recent_sign_in()
             .summary("Sets whether the local word list decides when the external moderator fails."),
         post("/admin/sensitive-word-migration/compare", Admin(Moderate), sensitive_word_migration::compare)
             .named("adminCompareModeration")
@@ -961,13 +966,13 @@ fn messaging() -> Vec<Endpoint> {
             .body_limit(AUTH)
             .errors(&[NotFound]),
         post("/admin/notifications", Admin(Administer), admin::notifications::send)
-            .named("adminSendNotification")
+            .named("adminSendNotification").for_recent_sign_in()
             .summary("Sends a notification to all users or to selected users."),
         get("/admin/notifications", Admin(SupportUsers), admin::notifications::list)
             .named("adminListNotifications")
             .summary("Lists sent notifications with their read counts, newest first."),
         delete("/admin/notifications/{id}", Admin(Administer), admin::notifications::delete)
-            .named("adminDeleteNotification")
+            .named("adminDeleteNotification").for_recent_sign_in()
             .summary("Deletes a notification from all inboxes.")
             .errors(&[NotFound]),
         post("/feedback", Anyone, feedback::submit)
@@ -1000,11 +1005,11 @@ fn messaging() -> Vec<Endpoint> {
             .summary("Returns the newest release of the app.")
             .errors(&[NoRelease]),
         post("/admin/releases", Admin(Administer), admin::releases::publish)
-            .named("adminPublishRelease")
+            .named("adminPublishRelease").for_recent_sign_in()
             .summary("Publishes a release of the app.")
             .errors(&[AlreadyExists]),
         post("/admin/releases/{id}/withdraw", Admin(Administer), admin::releases::withdraw)
-            .named("adminWithdrawRelease")
+            .named("adminWithdrawRelease").for_recent_sign_in()
             .summary(
                 "Withdraws a release, so that clients are no longer offered it. Its version code can be published again.",
             )
@@ -1084,22 +1089,22 @@ fn operations() -> Vec<Endpoint> {
             .named("adminCountRequestsByClient")
             .summary("Counts the requests of each client address, of the last 24 hours by default."),
         delete("/admin/network-logs/cleanup", Admin(Administer), network_logs::clean_up)
-            .named("adminCleanUpNetworkLog")
+            .named("adminCleanUpNetworkLog").for_recent_sign_in()
             .summary("Deletes old entries of the network log."),
         delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
-            .named("adminClearAllData")
+            .named("adminClearAllData").for_recent_sign_in()
             .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
-            .named("adminClearCodes")
+            .named("adminClearCodes").for_recent_sign_in()
             .summary("Backs up the database and deletes active verification codes.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/payment-records", Admin(Administer), data_cleanup::clear_payments)
-            .named("adminClearPayments")
+            .named("adminClearPayments").for_recent_sign_in()
             .summary("Backs up the database and deletes completed orders older than the minimum retention.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/feedback", Admin(Administer), data_cleanup::clear_feedback)
-            .named("adminClearFeedback")
+            .named("adminClearFeedback").for_recent_sign_in()
             .summary("Backs up the database and deletes all feedback.")
             .errors(&[ConfirmationRequired]),
         get("/admin/figures", Admin(ViewFigures), admin::figures::list)

@@ -665,3 +665,77 @@ fn every_response_has_a_request_id_and_a_network_log_entry() {
         .value("select count(*) from access_log where route like '%138001%' or route like '%' || char(63) || '%'");
     assert_eq!(with_values, 0, "the network log contains paths or queries");
 }
+
+/// Changes by administrators that need no recent proof of identity: they neither move money at a person's discretion nor
+/// delete stored data nor reach every client.
+const WITHOUT_RECENT_PROOF: &[&str] = &[
+    // Restore what ledger, provider or store say.
+    "POST /coin/sync",
+    "POST /payment/update-balance",
+    "POST /admin/purchases/{id}/history",
+    "POST /admin/purchases/{id}/query",
+    "POST /admin/payments/bill",
+    "POST /admin/payments/callbacks/{id}/replay",
+    "POST /admin/payments/{orderNo}/query",
+    "POST /admin/user-data/sync",
+    "POST /admin/user-data/fix/{phoneNumber}",
+    "POST /admin/user-data/restore-history/{userId}",
+    // Daily work of moderators and support on one user or text, which can be undone.
+    "POST /admin/sensitive-words/add",
+    "POST /admin/sensitive-words/import",
+    "POST /admin/sensitive-words/allowed-phrases",
+    "DELETE /admin/sensitive-words/allowed-phrases",
+    "DELETE /admin/sensitive-words/remove",
+    "POST /admin/violations/review/decide",
+    "POST /admin/violations/review/undo",
+    "POST /admin/violations/{id}/acquittal",
+    "DELETE /admin/violations/{id}/acquittal",
+    "POST /admin/users/{userId}/suspension",
+    "DELETE /admin/users/{userId}/suspension",
+    "POST /admin/users/{userId}/notes",
+    "DELETE /admin/users/{userId}/notes/{id}",
+    "DELETE /admin/users/{userId}/nickname",
+    "DELETE /admin/users/{userId}/devices",
+    "DELETE /admin/users/{userId}/devices/{id}",
+    "PATCH /admin/feedback/{id}",
+    "POST /admin/feedback/{id}/reply",
+    // Checks and tests.
+    "POST /content-moderation/check-question",
+    "POST /admin/sensitive-words/test/nickname",
+    "POST /admin/sensitive-words/test/signature",
+    "POST /admin/sensitive-words/test/question",
+    "POST /admin/sensitive-words/test/answer",
+    "POST /admin/sensitive-word-migration/compare",
+    "POST /admin/sensitive-word-migration/batch-compare",
+    "POST /admin/user-data/validate/batch",
+    "POST /admin/webhooks/replay",
+    "POST /admin/webhooks/test",
+    "POST /admin/health/alert-test",
+    "POST /admin/health/backup",
+    "POST /admin/health/ledger-verification",
+    "POST /admin/health/doctor",
+    "POST /admin/logout",
+];
+
+#[test]
+fn money_deletions_and_acts_on_all_clients_need_a_recent_proof() {
+    let (server, user, _, document) = fixture();
+    let key = server.api_key("shop");
+    let session = server.admin("root", "correct horse battery");
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let mut left = WITHOUT_RECENT_PROOF.iter().copied().collect::<BTreeSet<_>>();
+    let changes: Vec<_> = EXPECTED.iter().filter(|(_, access)| matches!(access, Admin | OwnUserOrAdmin)).collect();
+    let mut refused = 0;
+    for (name, _) in changes.into_iter().filter(|(name, _)| !name.starts_with("GET ") && !left.remove(name)) {
+        let operation = document.operations.iter().find(|operation| operation.name() == *name).unwrap();
+        let (method, path) = name.split_once(' ').unwrap();
+        let path = path.replace("{userId}", &user.user_id).replace(['{', '}'], "");
+        let send = |token: &str| server.request(method, &path).token(token).json(&serde_json::json!({})).send();
+        send(&session).expect_problem(403, "step_up_required");
+        let with_key = send(&key);
+        assert!(!with_key.text().contains("step_up_required"), "{name}: {}", with_key.text());
+        assert!(operation.value["responses"]["403"].to_string().contains("step_up_required"), "{name}");
+        refused += 1;
+    }
+    assert!(left.is_empty() && refused > 25, "{refused}, {left:?}");
+}

@@ -460,8 +460,8 @@ fn issue_in(tx: &Write<'_>, limits: &config::AdminConfig, admin: i64) -> Result<
     let token = random_credential(SESSION_PREFIX)?;
     let expires_at = tx.now.plus(limits.session_lifetime);
     tx.execute(
-        "insert into admin_tokens (token_sha256, admin_id, expires_at, last_used_at, created_at, proved_at) \
-         values (?1, ?2, ?3, ?4, ?4, ?4)",
+        "insert into admin_tokens (token_sha256, admin_id, expires_at, last_used_at, created_at, proved_at, \
+         proof_began_at) values (?1, ?2, ?3, ?4, ?4, ?4, ?4)",
         (sha256(token.reveal()), admin, expires_at.0, tx.now.0),
     )?;
     Ok(IssuedSession { token, expires_at })

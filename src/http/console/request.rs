@@ -184,8 +184,11 @@ impl ConsoleRequest {
     /// `step_up_required` without a proof; `invalid_credentials` for a wrong one.
     pub async fn require_step_up(&self) -> Result<()> {
         let session = self.session.clone().ok_or(Code::Unauthenticated)?;
-        if !step_up::is_needed(&self.context.app.core, &session)? {
-            return Ok(());
+        match step_up::use_recent(&self.context.app.core, &session) {
+            Ok(Some(extended)) => return self.context.committed(extended).await,
+            Ok(None) => return Ok(()),
+            Err(error) if error.code != Code::StepUpRequired => return Err(error),
+            Err(_) => {}
         }
         let proof = Proof {
             password: self.form.find("password").map(|password| Secret::from_text(password.to_owned())),
@@ -202,16 +205,6 @@ impl ConsoleRequest {
     pub fn require_reason(&self) -> Result<String> {
         let reason = self.required_text("reason", MAX_REASON)?;
         self.context.meta.reason.get_or_init(|| reason.clone());
-        Ok(reason)
-    }
-
-    /// Returns the reason of an action, as [`Self::require_reason`], and requires a recent proof of identity.
-    ///
-    /// # Errors
-    /// As [`Self::require_reason`] and [`Self::require_step_up`].
-    pub async fn require_reason_and_proof(&self) -> Result<String> {
-        let reason = self.require_reason()?;
-        self.require_step_up().await?;
         Ok(reason)
     }
 
@@ -353,11 +346,6 @@ pub fn refusal(app: &App, meta: &RequestMeta, headers: &HeaderMap, error: &Error
     let mut response = page(status, layout::error(&cx, status.as_u16(), error.code.name(), &detail));
     protect(&mut response);
     response
-}
-
-/// Returns true if a proof of identity is missing or was rejected.
-pub fn is_proof_error(error: &Error) -> bool {
-    matches!(error.code, Code::StepUpRequired | Code::InvalidCredentials | Code::TooManyRequests)
 }
 
 /// Converts a numbered page of an operation into rows with a cursor.

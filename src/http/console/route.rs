@@ -48,5 +48,16 @@ pub struct Route {
     pub access: PageAccess,
     /// The number of slashes in the address of the page: all of the path, or its beginning for an action without a page.
     pub page_depth: usize,
+    /// True for acts that move money, delete data or reach every client: they need a recent proof of identity.
+    pub needs_recent_sign_in: bool,
     pub handler: Box<dyn PageHandler>,
+}
+
+impl Route {
+    /// Requires a recent proof of identity, as [`Endpoint::for_recent_sign_in`] does in the API.
+    ///
+    /// [`Endpoint::for_recent_sign_in`]: crate::http::endpoint::Endpoint::for_recent_sign_in
+    pub fn for_recent_sign_in(self) -> Self {
+        Self { needs_recent_sign_in: true, ..self }
+    }
 }

@@ -31,7 +31,7 @@ use crate::{
 
 fn route(method: Method, path: &str, access: PageAccess, handler: impl PageHandler) -> Route {
     let path = if path.is_empty() { BASE.to_owned() } else { format!("{BASE}/{path}") };
-    Route { method, page_depth: depth(&path), path, access, handler: Box::new(handler) }
+    Route { method, page_depth: depth(&path), needs_recent_sign_in: false, path, access, handler: Box::new(handler) }
 }
 
 /// Returns the number of slashes in a path.
@@ -82,14 +82,14 @@ pub fn routes() -> Vec<Route> {
         post("users/{id}/notes/{note}/remove", FindUsers, user_acts::remove_note),
         post("users/{id}/devices/end", SupportUsers, user_acts::end_all_devices),
         post("users/{id}/devices/{device}/end", SupportUsers, user_acts::end_device),
-        post("users/{id}/export", Administer, user_erasure::export),
-        post("users/{id}/erase", Administer, user_erasure::erase),
-        post("users/{id}/move", SupportUsers, user_acts::move_to_phone),
+        post("users/{id}/export", Administer, user_erasure::export).for_recent_sign_in(),
+        post("users/{id}/erase", Administer, user_erasure::erase).for_recent_sign_in(),
+        post("users/{id}/move", SupportUsers, user_acts::move_to_phone).for_recent_sign_in(),
         get("users/{id}/ledger", SupportUsers, users::show_ledger),
         post("users/{id}/ledger/export", SupportUsers, users::export_ledger),
         post("users/{id}/reveal", SupportUsers, users::reveal),
         post("users/{id}/repair", SupportUsers, users::repair),
-        post("users/{id}/grant", GrantCoins, users::grant),
+        post("users/{id}/grant", GrantCoins, users::grant).for_recent_sign_in(),
         get("purchases", SupportUsers, purchases::list),
         post("purchases/export", SupportUsers, purchases::export),
         get("purchases/{id}", SupportUsers, purchases::show),
@@ -105,8 +105,8 @@ pub fn routes() -> Vec<Route> {
         post("orders/bills", Administer, bills::check),
         get("orders/{orderNo}", SupportUsers, orders::show),
         post("orders/{orderNo}/query", SupportUsers, orders::query),
-        post("orders/{orderNo}/settle", Administer, orders::settle),
-        post("orders/{orderNo}/refund", Administer, orders::refund),
+        post("orders/{orderNo}/settle", Administer, orders::settle).for_recent_sign_in(),
+        post("orders/{orderNo}/refund", Administer, orders::refund).for_recent_sign_in(),
         get("growth", ViewFigures, figures::growth),
         get("growth.csv", ViewFigures, figures::growth_csv),
         get("revenue", ViewFigures, figures::revenue),
@@ -125,8 +125,8 @@ pub fn routes() -> Vec<Route> {
         post("moderation/violations/{id}/acquit", Moderate, moderation::acquit),
         get("moderation/services", Moderate, moderation_services::show),
         post("moderation/services/compare", Moderate, moderation_services::compare),
-        post("moderation/services/switch", Administer, moderation_services::switch),
-        post("moderation/services/fallback", Administer, moderation_services::set_fallback),
+        post("moderation/services/switch", Administer, moderation_services::switch).for_recent_sign_in(),
+        post("moderation/services/fallback", Administer, moderation_services::set_fallback).for_recent_sign_in(),
         get("moderation/words", Moderate, words::list),
         get("moderation/words/export", Moderate, words::export),
         post("moderation/words/test", Moderate, words::test),
@@ -141,17 +141,17 @@ pub fn routes() -> Vec<Route> {
         post("feedback/change", SupportUsers, feedback::change),
         post("feedback/reply", SupportUsers, feedback::reply),
         get("messages", Administer, messages::list),
-        post("messages", Administer, messages::send),
+        post("messages", Administer, messages::send).for_recent_sign_in(),
         post("messages/export", Administer, messages::export),
         post("messages/preview", Administer, messages::preview),
         post("messages/edit", Administer, messages::edit),
-        post("messages/{id}/withdraw", Administer, messages::withdraw),
+        post("messages/{id}/withdraw", Administer, messages::withdraw).for_recent_sign_in(),
         get("releases", Administer, releases::list),
-        post("releases", Administer, releases::publish),
+        post("releases", Administer, releases::publish).for_recent_sign_in(),
         post("releases/export", Administer, releases::export),
         post("releases/preview", Administer, releases::preview),
         post("releases/edit", Administer, releases::edit),
-        post("releases/{id}/withdraw", Administer, releases::withdraw),
+        post("releases/{id}/withdraw", Administer, releases::withdraw).for_recent_sign_in(),
         get("network-log", SupportUsers, network_log::list),
         post("network-log/export", SupportUsers, network_log::export),
         get("logs", Administer, log::show),
@@ -165,23 +165,23 @@ pub fn routes() -> Vec<Route> {
         get("audit", ViewAudit, audit::list),
         post("audit/export", ViewAudit, audit::export),
         get("administrators", Administer, administrators::list),
-        post("administrators", Administer, administrators::create),
-        post("administrators/{name}/role", Administer, administrators::change_role),
-        post("administrators/{name}/remove", Administer, administrators::remove),
-        post("administrators/{name}/totp", Administer, administrators::enrol),
+        post("administrators", Administer, administrators::create).for_recent_sign_in(),
+        post("administrators/{name}/role", Administer, administrators::change_role).for_recent_sign_in(),
+        post("administrators/{name}/remove", Administer, administrators::remove).for_recent_sign_in(),
+        post("administrators/{name}/totp", Administer, administrators::enrol).for_recent_sign_in(),
         post("administrators/{name}/totp/confirm", Administer, administrators::confirm_totp),
-        post("administrators/{name}/totp/remove", Administer, administrators::remove_totp),
-        post("administrators/sessions/{id}/end", Administer, administrators::end_session),
-        post("administrators/networks", Administer, administrators::allow_network),
-        post("administrators/networks/remove", Administer, administrators::disallow_network),
+        post("administrators/{name}/totp/remove", Administer, administrators::remove_totp).for_recent_sign_in(),
+        post("administrators/sessions/{id}/end", Administer, administrators::end_session).for_recent_sign_in(),
+        post("administrators/networks", Administer, administrators::allow_network).for_recent_sign_in(),
+        post("administrators/networks/remove", Administer, administrators::disallow_network).for_recent_sign_in(),
         get("settings", Administer, settings::list),
         get("cleanup", Administer, cleanup::list),
-        post("cleanup/{target}", Administer, cleanup::clear),
+        post("cleanup/{target}", Administer, cleanup::clear).for_recent_sign_in(),
         get("keys", Administer, api_keys::list),
-        post("keys", Administer, api_keys::create),
-        post("keys/suspend", Administer, api_keys::suspend),
-        post("keys/resume", Administer, api_keys::resume),
-        post("keys/revoke", Administer, api_keys::revoke),
+        post("keys", Administer, api_keys::create).for_recent_sign_in(),
+        post("keys/suspend", Administer, api_keys::suspend).for_recent_sign_in(),
+        post("keys/resume", Administer, api_keys::resume).for_recent_sign_in(),
+        post("keys/revoke", Administer, api_keys::revoke).for_recent_sign_in(),
     ]
 }
 
@@ -210,7 +210,15 @@ pub fn add_to(mut router: Router, state: &Arc<HttpState>) -> Result<Router> {
         // A reload of a rejected form, and a link with a slash at its end, lead to the page.
         let to_page = |path: &str| {
             let (path, handler) = (path.to_owned(), Box::new(lead_to_page));
-            Arc::new(Route { method: Method::GET, path, access: PageAccess::Open, page_depth, handler })
+            let needs_recent_sign_in = false;
+            Arc::new(Route {
+                method: Method::GET,
+                path,
+                access: PageAccess::Open,
+                page_depth,
+                needs_recent_sign_in,
+                handler,
+            })
         };
         if route.method == Method::POST && !pages.contains(&route.path) {
             add(&route.path, &to_page(&route.path))?;
@@ -242,6 +250,7 @@ async fn lead_to_page(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn reject(state: Arc<HttpState>, code: Code, request: Request) -> Response<Body> {
     let handler = Box::new(move |_: Arc<ConsoleRequest>| async move { Err::<Response<Body>, Error>(code.into()) });
     let (method, path) = (request.method().clone(), BASE.to_owned());
-    let route = Route { method, page_depth: depth(BASE), path, access: PageAccess::Open, handler };
+    let (page_depth, access, needs_recent_sign_in) = (depth(BASE), PageAccess::Open, false);
+    let route = Route { method, path, access, page_depth, needs_recent_sign_in, handler };
     respond(state, Arc::new(route), request).await
 }

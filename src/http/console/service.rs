@@ -9,7 +9,7 @@ use axum::{
 use futures_util::FutureExt as _;
 
 use super::{
-    pages::lost_session,
+    pages::{lost_session, proof},
     request::{ConsoleRequest, FormFields, page, protect, see_other},
     route::{PageAccess, Route},
     session,
@@ -65,7 +65,7 @@ async fn run(
     };
     let console = Arc::new(console);
     let answered = match admitted {
-        Ok(None) => handle(route, &console).await,
+        Ok(None) => handle(route, target, &console).await,
         Ok(Some(response)) => Ok(response),
         Err(error) => Err(error),
     };
@@ -154,9 +154,12 @@ async fn admit(route: &Route, target: &str, console: &mut ConsoleRequest) -> Res
     Ok(None)
 }
 
-/// Calls the handler and records its outcome in the audit.
-async fn handle(route: &Route, console: &Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let future = route.handler.handle(Arc::clone(console));
+/// Calls the handler, after a proof of identity if the act needs one, and records its outcome in the audit.
+async fn handle(route: &Route, target: String, console: &Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let mut future = route.handler.handle(Arc::clone(console));
+    if route.needs_recent_sign_in {
+        future = Box::pin(proof::require(Arc::clone(console), target, future));
+    }
     match &console.context.audit {
         Some(audit) => run_audited(Arc::clone(audit), future).await,
         None => future.await,

@@ -1,5 +1,7 @@
 //! `/admin/login`: sign-in, failures and session lifetime.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
 use crate::support::{CommandOutput, Response, Server, Setup, eventually, raw::RawConnection};
@@ -113,6 +115,43 @@ fn login_from(server: &Server, from: &str, name: &str, password: &str) -> Respon
 }
 
 #[test]
+fn a_network_that_floods_the_sign_in_keeps_no_other_one_waiting() {
+    // Without the limit on failures, so that the flood goes on.
+    let server = Setup::default().with("ADMIN_ATTEMPTS", 1_000_000).start();
+    let session = server.admin("root", PASSWORD);
+    let cookie = format!("__Host-yarrow-console={session}");
+    let is_done = AtomicBool::new(false);
+    let flood = |connection: usize| {
+        let mut rejected = 0;
+        for number in 0.. {
+            if is_done.load(Ordering::Relaxed) {
+                break;
+            }
+            let from = format!("2001:db8:7:{connection:x}{number:02x}::1");
+            rejected += usize::from(
+                login_from(&server, &from, &format!("x{connection}.{number}"), "wrong password").status == 503,
+            );
+        }
+        rejected
+    };
+    std::thread::scope(|scope| {
+        let flood = &flood;
+        let floods: Vec<_> = (0..12).map(|connection| scope.spawn(move || flood(connection))).collect();
+        for _ in 0..20 {
+            login_from(&server, "203.0.113.9", "root", PASSWORD).expect(200);
+        }
+        server.edit("update admin_tokens set proved_at = proved_at - 600001");
+        let page = server.get("/admin/console/releases").header("cookie", &cookie).send().expect(200).text();
+        let form = [("csrf", super::console::hidden(&page, "csrf")), ("password", PASSWORD.to_owned())];
+        let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        server.post("/admin/console/releases").header("cookie", &cookie).form(&form).send().expect(422);
+        is_done.store(true, Ordering::Relaxed);
+        let rejected: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+        assert!(rejected > 0, "the flood never filled its part of the queue");
+    });
+}
+
+#[test]
 fn limits_the_networks_around_an_administrator() {
     let server = Setup::default().start();
     server.admin("root", PASSWORD);
@@ -125,6 +164,27 @@ fn limits_the_networks_around_an_administrator() {
     assert_eq!(first_refusal(&|number| format!("2001:db8:1:{:x}::1", 0x100 + number)), Some(12));
     assert_eq!(first_refusal(&|number| format!("2001:db8:2:{:x}::1", number << 8)), Some(24));
     login_from(&server, "198.51.101.1", "root", PASSWORD).expect(200);
+}
+
+#[test]
+fn strangers_cannot_use_up_the_proofs_of_a_session() {
+    let server = Setup::default().start();
+    let session = server.admin("root", PASSWORD);
+    let cookie = format!("__Host-yarrow-console={session}");
+    for _ in 0..3 {
+        login_from(&server, "198.51.100.1", "root", "wrong password").expect(401);
+    }
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let page = server.get("/admin/console/releases").header("cookie", &cookie).send().expect(200).text();
+    let csrf = super::console::hidden(&page, "csrf");
+    let prove = |password: &str| {
+        let form = [("csrf", csrf.as_str()), ("password", password)];
+        server.post("/admin/console/releases").header("cookie", &cookie).form(&form).send().status
+    };
+    assert_eq!(prove(PASSWORD), 422);
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let tried = [(); 3].map(|()| prove("a wrong password"));
+    assert_eq!((tried, prove(PASSWORD)), ([401; 3], 429));
 }
 
 #[test]
@@ -212,6 +272,27 @@ fn trims_spaces_around_a_password() {
     CommandOutput::run(server.directory(), &arguments, &format!("  {PASSWORD} \r\n")).expect(0);
     login(&server, "root", PASSWORD).expect(200);
     login(&server, "root", &format!(" {PASSWORD}  ")).expect(200);
+}
+
+#[test]
+fn sensitive_acts_extend_the_proof_up_to_eight_hours() {
+    let server = Setup::default().start();
+    let session = server.admin("root", PASSWORD);
+    let act = || server.delete("/admin/api-keys/nothing").token(&session).json(&json!({ "reason": "r" })).send();
+    let age = |column: &str, milliseconds: i64| {
+        server.edit(&format!("update admin_tokens set {column} = {column} - {milliseconds}"));
+    };
+    // Each act is nine minutes after the last one.
+    for _ in 0..3 {
+        age("proved_at", 540_000);
+        act().expect(404);
+    }
+    server.get("/admin/administrators").token(&session).send().expect(200);
+    age("proved_at", 600_001);
+    act().expect_problem(403, "step_up_required");
+    age("proved_at", -600_001);
+    age("proof_began_at", 8 * 3_600_000);
+    act().expect_problem(403, "step_up_required");
 }
 
 #[test]

@@ -23,6 +23,7 @@ struct TableRow {
     kind: String,
     path: String,
     right: String,
+    needs_proof: bool,
 }
 
 /// Reads the table from its source, so that a new route is tested without being listed here.
@@ -33,7 +34,8 @@ fn table() -> Vec<TableRow> {
         let (path, rest) = rest.split_once("\", ")?;
         let right = rest.split_once(',')?.0;
         let is_row = ["get", "post", "live"].contains(&kind);
-        is_row.then(|| TableRow { kind: kind.into(), path: path.into(), right: right.into() })
+        let needs_proof = line.contains(".for_recent_sign_in()");
+        is_row.then(|| TableRow { kind: kind.into(), path: path.into(), right: right.into(), needs_proof })
     });
     let rows: Vec<_> = rows.collect();
     assert!(rows.len() > 80, "{rows:?}");
@@ -333,6 +335,35 @@ fn outside_the_networks_no_spelling_opens_the_console() {
     let inside = |path: &str| server.get(path).header("x-forwarded-for", "203.0.113.5");
     inside("/admin/console/sign-in").send().expect(200);
     inside("/admin/console/orders").header("cookie", browser.cookie()).send().expect(200);
+}
+
+#[test]
+fn the_marked_actions_need_a_recent_proof() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let browser = Browser::new(&server, "alice", "owner");
+    let csrf = hidden(&browser.get("").send().expect(200).text(), "csrf");
+    server.edit("update admin_tokens set proved_at = proved_at - 600001");
+    let marked: Vec<_> = table().into_iter().filter(|row| row.needs_proof).collect();
+    for path in
+        ["users/{id}/grant", "users/{id}/erase", "orders/{orderNo}/refund", "cleanup/{target}", "releases", "messages"]
+    {
+        assert!(marked.iter().any(|row| row.path == path), "{path}");
+    }
+    for row in &marked {
+        let address = example(&row.path, &user.user_id, "Y1");
+        let sent =
+            browser.post_as_typed(&address, &[("csrf", &csrf), ("reason", "asked by letter"), ("newPassword", "hush")]);
+        let asked = sent.expect(403).text();
+        let kept = "name=\"reason\" value=\"asked by letter\"";
+        assert!(asked.contains("name=\"password\"") && asked.contains(kept), "{row:?}: {asked}");
+        assert!(!asked.contains("hush"), "{row:?}");
+    }
+    let wrong = [("csrf", csrf.as_str()), ("password", "not the password"), ("reason", "none")];
+    browser.post_as_typed("releases", &wrong).expect(401);
+    let right = [("csrf", csrf.as_str()), ("password", PASSWORD), ("reason", "none")];
+    browser.post_as_typed("releases", &right).expect(422);
+    browser.post_as_typed("releases", &right[..1]).expect(422);
 }
 
 #[test]

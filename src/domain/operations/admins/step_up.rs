@@ -1,5 +1,5 @@
-//! The recent proof of identity that dangerous actions of the console need: password or authenticator code, at most ten
-//! minutes ago.
+//! The recent proof of identity that sensitive acts of a session need: password or authenticator code. It counts for ten
+//! minutes, and for ten more after each such act, up to eight hours.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,23 +8,51 @@ use crate::{
     core::Core,
     domain::identity::codes::ClientNetworks,
     error::{Code, Result},
-    store::Write,
-    types::{Secret, sha256, sha256_hex},
+    store::{Pending, Write},
+    types::{Secret, Timestamp, sha256, sha256_hex},
 };
 
-/// The age at which a proof no longer counts.
-const LIFETIME: Duration = Duration::from_mins(10);
+/// The time after which an unused proof no longer counts.
+const MAX_IDLE: Duration = Duration::from_mins(10);
+/// The age at which a proof no longer counts, however often it is used.
+const LIFETIME: Duration = Duration::from_hours(8);
+/// The precision of the stored time of a proof's last use.
+const USE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Returns true if the session's last proof of identity is too old.
 ///
 /// # Errors
 /// Storage errors.
 pub fn is_needed(core: &Core, session: &Secret) -> Result<bool> {
+    last_use(core, session).map(|used_at| used_at.is_none())
+}
+
+/// Returns the last use of the session's proof of identity, or `None` if the proof no longer counts.
+fn last_use(core: &Core, session: &Secret) -> Result<Option<Timestamp>> {
+    let (hash, now) = (sha256(session.reveal()), core.clock.now());
+    core.store.read(|tx| {
+        tx.first(
+            "select proved_at from admin_tokens where token_sha256 = ?1 and proved_at > ?2 and proof_began_at > ?3",
+            (hash, now.minus(MAX_IDLE).0, now.minus(LIFETIME).0),
+            |row| row.get(0).map(Timestamp),
+        )
+    })
+}
+
+/// Requires a recent proof of identity for an act and extends its window, unless that was done within a minute.
+///
+/// # Errors
+/// `step_up_required` without a recent proof.
+pub fn use_recent(core: &Core, session: &Secret) -> Result<Option<Pending<()>>> {
+    let used_at = last_use(core, session)?.ok_or(Code::StepUpRequired)?;
+    if core.clock.now() < used_at.plus(USE_INTERVAL) {
+        return Ok(None);
+    }
     let hash = sha256(session.reveal());
-    let proved_at: Option<i64> = core
-        .store
-        .read(|tx| tx.first("select proved_at from admin_tokens where token_sha256 = ?1", [hash], |row| row.get(0)))?;
-    Ok(proved_at.is_none_or(|at| at <= core.clock.now().minus(LIFETIME).0))
+    let extend = move |tx: &Write<'_>| {
+        tx.execute("update admin_tokens set proved_at = ?2 where token_sha256 = ?1", (hash, tx.now.0)).map(drop)
+    };
+    Ok(Some(core.store.write(extend)))
 }
 
 /// A proof of identity: the code of the authenticator if there is one, or else the password.
@@ -65,7 +93,8 @@ pub fn prove(admins: &Administrators, session: &Secret, name: &str, proof: Proof
             second_factor::require_in(tx, &keys, admin, proof.totp.as_deref().unwrap_or_default())?;
         }
         tx.execute("delete from admin_attempts where id = ?1", [attempt])?;
-        tx.execute("update admin_tokens set proved_at = ?2 where token_sha256 = ?1", (token, tx.now.0)).map(drop)
+        let prove = "update admin_tokens set proved_at = ?2, proof_began_at = ?2 where token_sha256 = ?1";
+        tx.execute(prove, (token, tx.now.0)).map(drop)
     };
     core.store.write(renew).wait()
 }

@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of, ok, page},
+            request::{ConsoleRequest, message_of, ok, page},
             views::{
                 pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
                 texts::Text,
@@ -73,13 +73,8 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let form = &console.form;
     let role = role_of(&console)?;
     let (name, password) = (form.get("name").to_owned(), form.get("newPassword").to_owned());
-    let created = match console.require_step_up().await {
-        Ok(()) => {
-            let name = name.clone();
-            console.context.blocking(move |app| admins::create(&app.admins, &name, &password, role)).await
-        }
-        Err(error) => Err(error),
-    };
+    let owned = name.clone();
+    let created = console.context.blocking(move |app| admins::create(&app.admins, &owned, &password, role)).await;
     let Err(error) = created else { return console.done(PAGE, console.text(Text::ActionDone)) };
     let mut shown = collect(&console)?;
     shown.typed_name = name;
@@ -87,9 +82,6 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         .fault_of(&error, "name")
         .or_else(|| (error.code == Code::AlreadyExists).then(|| message_of(&error, console.language())));
     shown.password_error = console.fault_of(&error, "password");
-    if is_proof_error(&error) {
-        shown.step_up.reject(message_of(&error, console.language()));
-    }
     Ok(page(reply::status(error.code), view::administrators(&console.view()?, &shown)))
 }
 
@@ -119,9 +111,6 @@ pub async fn remove_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>>
 /// Shows the secret, once.
 pub async fn enrol(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let name = console.parameter("name").to_owned();
-    if let Err(error) = console.require_step_up().await {
-        return console.finish::<()>(PAGE, Err(error));
-    }
     let owned = name.clone();
     let enrolment = console.context.blocking(move |app| second_factor::enrol(&app.core, &owned)).await?;
     let shown = EnrolmentPage {
@@ -143,10 +132,8 @@ pub async fn confirm_totp(console: Arc<ConsoleRequest>) -> Result<Response<Body>
 }
 
 pub async fn end_session(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    with_proof(&console, async {
-        console.context.committed(sessions::end(&console.context.app.core, console.parameter("id"))).await.map(drop)
-    })
-    .await
+    let ended = sessions::end(&console.context.app.core, console.parameter("id"));
+    console.finish(PAGE, console.context.committed(ended).await)
 }
 
 pub async fn allow_network(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -168,11 +155,7 @@ async fn change_networks(
     console: &ConsoleRequest,
     change: impl FnOnce() -> Pending<Vec<IpNet>> + Send,
 ) -> Result<Response<Body>> {
-    let outcome = match console.require_step_up().await {
-        Ok(()) => console.context.committed(change()).await,
-        Err(error) => Err(error),
-    };
-    match outcome {
+    match console.context.committed(change()).await {
         Err(error) if error.code == Code::AddressNotAllowed => rejected_network(console, Text::NetworkLocksOut),
         outcome => console.finish(PAGE, outcome),
     }
@@ -185,18 +168,10 @@ fn rejected_network(console: &ConsoleRequest, fault: Text) -> Result<Response<Bo
     Ok(page(StatusCode::UNPROCESSABLE_ENTITY, view::administrators(&console.view()?, &shown)))
 }
 
-/// Runs an action that needs a reason for the audit and a recent proof of identity.
+/// Runs an action that needs a reason for the audit, and goes back to the page with its outcome.
 async fn with_reason(console: &ConsoleRequest, action: impl Future<Output = Result<()>>) -> Result<Response<Body>> {
-    match console.require_reason() {
-        Ok(_) => with_proof(console, action).await,
-        Err(error) => console.finish::<()>(PAGE, Err(error)),
-    }
-}
-
-/// Runs an action after a recent proof of identity, and goes back to the page with its outcome.
-async fn with_proof(console: &ConsoleRequest, action: impl Future<Output = Result<()>>) -> Result<Response<Body>> {
-    let outcome = match console.require_step_up().await {
-        Ok(()) => action.await,
+    let outcome = match console.require_reason() {
+        Ok(_) => action.await,
         Err(error) => Err(error),
     };
     console.finish(PAGE, outcome)

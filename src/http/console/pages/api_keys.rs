@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     http::{
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of, ok, page},
+            request::{ConsoleRequest, message_of, ok, page},
             views::pages::administrators::{self as view, KeyRow, Keys},
         },
         reply,
@@ -67,19 +67,13 @@ pub async fn create(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
             let mut shown = collect(&console)?;
             shown.typed_label = label;
             console.form.get("expires").clone_into(&mut shown.typed_expiry);
-            let message = message_of(&error, console.language());
-            if is_proof_error(&error) {
-                shown.step_up.reject(message);
-            } else {
-                shown.label_error = Some(message);
-            }
+            shown.label_error = Some(message_of(&error, console.language()));
             Ok(page(reply::status(error.code), view::keys(&console.view()?, &shown)))
         }
     }
 }
 
 async fn create_key(console: &ConsoleRequest, label: &str) -> Result<String> {
-    console.require_step_up().await?;
     let app = &console.context.app;
     let expires_at = console.optional_time("expires")?;
     let key = console.context.committed(keys::create(&app.core, label, role_of(console)?, expires_at)?).await?;
@@ -96,7 +90,7 @@ pub async fn resume(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response<Body>> {
     let update = ApiKeyChange { is_suspended: Some(is_suspended), ..ApiKeyChange::default() };
-    let changed = match console.require_reason_and_proof().await {
+    let changed = match console.require_reason() {
         Ok(_) => {
             let change = keys::change(&console.context.app.core, console.form.get("label"), update);
             console.context.committed(change).await.map(drop)
@@ -107,7 +101,7 @@ async fn change(console: &ConsoleRequest, is_suspended: bool) -> Result<Response
 }
 
 pub async fn revoke(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let revoked = match console.require_reason_and_proof().await {
+    let revoked = match console.require_reason() {
         Ok(_) => {
             let revocation = keys::revoke(&console.context.app.core, console.form.get("label"));
             console.context.committed(revocation).await.map(drop)

@@ -14,7 +14,7 @@ use crate::{
     domain::operations::purge::{self, PurgeResult, PurgeTarget},
     error::{Code, Error, Result},
     http::console::{
-        request::{ConsoleRequest, is_proof_error, message_of, ok, page},
+        request::{ConsoleRequest, message_of, ok, page},
         views::{
             layout::Place,
             pages::cleanup::{self as view, Category},
@@ -69,7 +69,7 @@ async fn try_clear(console: &ConsoleRequest, target: PurgeTarget) -> Result<Purg
     let Some(token) = console.form.find("confirm") else {
         return Err(confirmation_required(confirm(console, target, None).await));
     };
-    require_form(console, target.name(), Text::WordsDiffer).await?;
+    require_form(console, target.name(), Text::WordsDiffer)?;
     confirm(console, target, Some(token.to_owned())).await?;
     console.context.record_start().await?;
     console.context.blocking(move |app| purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())).await
@@ -91,7 +91,7 @@ async fn ask(console: &ConsoleRequest, target: PurgeTarget, error: &Error) -> Re
     let consequence = if !is_first && error.confirmation.is_some() {
         // Also the second request of a double click.
         console.text(Text::ConfirmationSpent).to_owned()
-    } else if is_first || is_proof_error(error) || !error.fields.is_empty() {
+    } else if is_first || !error.fields.is_empty() {
         console.text(Text::CannotBeUndone).to_owned()
     } else {
         message_of(error, console.language())

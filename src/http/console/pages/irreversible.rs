@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Confirmation, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of},
+            request::ConsoleRequest,
             views::{context::href, forms::ConfirmationView, texts::Text},
         },
         reply,
@@ -28,13 +28,13 @@ pub struct IrreversiblePage {
     pub makes_backup: bool,
 }
 
-/// Checks the typed target and the reason, and requires a recent proof of identity.
-pub async fn require_form(console: &ConsoleRequest, target: &str, other_target: Text) -> Result<()> {
+/// Checks the typed target and the reason.
+pub fn require_form(console: &ConsoleRequest, target: &str, other_target: Text) -> Result<()> {
     if console.form.get("target") != target {
         let fault = Fault::new(FieldCode::UnknownValue, Sentence::for_reader(console.text(other_target)));
         return Err(Error::field("target", fault));
     }
-    console.require_reason_and_proof().await.map(drop)
+    console.require_reason().map(drop)
 }
 
 /// Redeems the token for an act, or fails with a new one.
@@ -76,10 +76,6 @@ impl IrreversiblePage {
         confirmation: Confirmation,
     ) -> Result<(StatusCode, ConfirmationView)> {
         let typed = |name: &str| console.form.get(name).to_owned();
-        let mut step_up = console.step_up()?;
-        if is_proof_error(error) {
-            step_up.reject(message_of(error, console.language()));
-        }
         let Confirmation { token, expires_at, would_delete, would_keep } = confirmation;
         let view = ConfirmationView {
             title: self.title,
@@ -96,7 +92,7 @@ impl IrreversiblePage {
             target_error: console.fault_of(error, "target"),
             reason: typed("reason"),
             reason_error: console.fault_of(error, "reason"),
-            step_up,
+            step_up: console.step_up()?,
             makes_backup: self.makes_backup,
         };
         let is_asked = error.confirmation.is_some();

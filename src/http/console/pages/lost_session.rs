@@ -57,8 +57,13 @@ pub fn carried(form: &FormFields) -> Option<Interrupted> {
 
 /// Returns true for fields that are neither secret nor bound to a session.
 fn is_kept(name: &str) -> bool {
+    !NOT_KEPT.contains(&name) && !is_secret(name)
+}
+
+/// Returns true for fields that no page repeats.
+pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    !NOT_KEPT.contains(&name) && !["password", "totp", "secret", "token"].iter().any(|secret| lower.contains(secret))
+    ["password", "totp", "secret", "token"].iter().any(|secret| lower.contains(secret))
 }
 
 /// Returns the address of the console's page that sent a form.

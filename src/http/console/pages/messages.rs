@@ -19,7 +19,7 @@ use crate::{
     http::{
         console::{
             csv::{self, CsvList},
-            request::{ConsoleRequest, FormFields, is_proof_error, message_of, ok, page, rows},
+            request::{ConsoleRequest, FormFields, ok, page, rows},
             views::{
                 format::ShownCount,
                 lists::Listing,
@@ -203,10 +203,6 @@ fn shown(
         Audience::Everybody => None,
         Audience::Users(users) => Some(ShownCount::exact(users.len() as u64)),
     };
-    let mut step_up = console.step_up()?;
-    if let Some(error) = error.filter(|error| is_proof_error(error)) {
-        step_up.reject(message_of(error, console.language()));
-    }
     let reason_error =
         error.and_then(|error| console.faults_of(error).into_iter().find(|(field, _)| field == "reason"));
     Ok(MessagePreview {
@@ -214,7 +210,7 @@ fn shown(
         recipients,
         reason: console.form.get("reason").to_owned(),
         reason_error: reason_error.map(|(_, message)| message),
-        step_up,
+        step_up: console.step_up()?,
     })
 }
 
@@ -227,7 +223,7 @@ pub async fn send(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let Err(error) = try_send(&console, parsed.clone()).await else {
         return console.done(PAGE, console.text(Text::MessageSent));
     };
-    let is_of_form = is_proof_error(&error) || error.fields.iter().any(|fault| fault.field == "reason");
+    let is_of_form = error.fields.iter().any(|fault| fault.field == "reason");
     if is_of_form {
         let shown = shown(&console, draft, &parsed, Some(&error))?;
         return Ok(page(reply::status(error.code), view::preview(&console.view()?, &shown)));
@@ -236,7 +232,7 @@ pub async fn send(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 async fn try_send(console: &ConsoleRequest, draft: NotificationDraft) -> Result<()> {
-    console.require_reason_and_proof().await?;
+    console.require_reason()?;
     // The form's key makes a double click one notification.
     let once = console.context.once(StatusCode::OK, |sent: &SentNotification| sent.notification.id)?;
     console.context.committed(notifications::send_once(&console.context.app.core, draft, once)).await.map(drop)

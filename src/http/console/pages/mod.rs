@@ -22,6 +22,7 @@ pub mod orders;
 pub mod purchases;
 pub mod overview;
 pub mod preferences;
+pub mod proof;
 pub mod releases;
 pub mod review;
 pub mod search;

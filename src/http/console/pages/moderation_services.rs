@@ -16,7 +16,7 @@ use crate::{
     http::{
         admin::sensitive_word_migration::shown as breaker_name,
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows},
+            request::{ConsoleRequest, message_of, ok, page, rows},
             views::{
                 lists::Listing,
                 pages::moderation::{self as view, Compared, DisagreementRow, RejectedSwitch, ServicesPage},
@@ -95,7 +95,7 @@ pub async fn switch(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn try_switch(console: &ConsoleRequest) -> Result<()> {
     let service = Service::from_name(console.form.get("service")).ok_or(Code::NotFound)?;
-    console.require_reason_and_proof().await?;
+    console.require_reason()?;
     let app = &console.context.app;
     console.context.committed(policy::switch(&app.core, &app.moderation.external, service)).await.map(drop)
 }
@@ -107,7 +107,7 @@ pub async fn set_fallback(console: Arc<ConsoleRequest>) -> Result<Response<Body>
 
 async fn try_set_fallback(console: &ConsoleRequest) -> Result<()> {
     let falls_back = console.form.get("fallback") == "on";
-    console.require_reason_and_proof().await?;
+    console.require_reason()?;
     console.context.committed(policy::set_fallback(&console.context.app.core, falls_back)).await.map(drop)
 }
 
@@ -119,9 +119,6 @@ async fn finish(console: &ConsoleRequest, act: &'static str, outcome: Result<()>
     }
     let message = message_of(&error, console.language());
     let mut shown = collect(console).await?;
-    if is_proof_error(&error) {
-        shown.step_up.reject(message.clone());
-    }
     let typed_reason = console.form.get("reason").to_owned();
     shown.rejected = Some(RejectedSwitch { act, typed_reason, message });
     Ok(page(reply::status(error.code), view::services(&console.view()?, &shown)))

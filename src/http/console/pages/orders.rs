@@ -31,7 +31,7 @@ use crate::{
     http::{
         console::{
             csv::{self, CsvList},
-            request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, ok, page, rows, summary_of},
             views::{
                 context::order_href,
                 format::ShownMoney,
@@ -321,7 +321,6 @@ async fn try_settle(console: &ConsoleRequest) -> Result<()> {
     let decision = Decision::from_name(console.form.get("decision"));
     let decision = decision
         .ok_or_else(|| Error::field("decision", Fault::new(FieldCode::Required, ("is required", "不能为空"))))?;
-    console.require_step_up().await?;
     let (app, once) = (&console.context.app, IdempotentRequest::without_key(None));
     // Repeating a decision is refused, because the order is no longer in review.
     let settled = decisions::settle(&app.payments, console.parameter("orderNo"), decision, by, once);
@@ -345,7 +344,6 @@ async fn try_refund(console: &ConsoleRequest) -> Result<()> {
         .form
         .find("once")
         .map(|once| format!("C{}", once.chars().filter(char::is_ascii_alphanumeric).take(30).collect::<String>()));
-    console.require_step_up().await?;
     let spec = RefundRequestSpec { order_no: console.parameter("orderNo").to_owned(), amount, refund_no };
     let once = IdempotentRequest::without_key(None);
     console.context.blocking(move |app| refunds::refund(&app.payments, &spec, &by, once).map(drop)).await
@@ -374,16 +372,12 @@ async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> 
         return Err(error);
     }
     let mut shown = collect(console).await?;
-    let message = message_of(&error, console.language());
     let forms = &mut shown.forms;
     console.form.get("amount").clone_into(&mut forms.amount);
     console.form.get("decision").clone_into(&mut forms.decision);
     console.form.get("reason").clone_into(&mut forms.reason);
     forms.amount_error = console.fault_of(&error, "amount");
     forms.reason_error = console.fault_of(&error, "reason");
-    if is_proof_error(&error) {
-        forms.step_up.reject(message);
-    }
     forms.rejected = Some((action.to_owned(), summary_of(&error, console)));
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

@@ -18,7 +18,7 @@ use crate::{
     http::{
         admin::users,
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of, page},
+            request::{ConsoleRequest, message_of, page},
             views::pages::user::{self as view, UserForms},
         },
         reply,
@@ -121,7 +121,7 @@ async fn try_move(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let app = &console.context.app;
     let number = PhoneNumber::parse(console.form.get("phoneNumber"), &app.core.phone_rules);
     let number = number.map_err(|fault| Error::field("phoneNumber", fault))?;
-    let by = console.context.authority(Some(console.require_reason_and_proof().await?))?;
+    let by = console.context.authority(Some(console.require_reason()?))?;
     let once = console.context.once(StatusCode::OK, |user: &UserId| user.0)?;
     console.context.committed(staff_acts::move_to_phone(&app.core, user, number, by, once)).await.map(drop)
 }
@@ -139,7 +139,7 @@ pub async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: 
     let message = message_of(&error, console.language());
     let typed = |name: &str| console.form.get(name).to_owned();
     let forms = UserForms {
-        rejected: Some((act.to_owned(), message.clone())),
+        rejected: Some((act.to_owned(), message)),
         until: typed("endsAt"),
         until_error: console.fault_of(&error, "endsAt"),
         phone_number: typed("phoneNumber"),
@@ -150,9 +150,6 @@ pub async fn finish(console: &ConsoleRequest, user: UserId, act: &str, outcome: 
         reason_error: console.fault_of(&error, "reason"),
         ..UserForms::default()
     };
-    let mut shown = collect(console, None, forms).await?;
-    if is_proof_error(&error) {
-        shown.forms.step_up.reject(message);
-    }
+    let shown = collect(console, None, forms).await?;
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

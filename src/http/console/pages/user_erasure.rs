@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         console::{
-            request::{ConsoleRequest, is_proof_error, message_of, page},
+            request::{ConsoleRequest, message_of, page},
             views::{
                 context::Flash,
                 pages::user as view,
@@ -41,7 +41,7 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 async fn try_export(console: &ConsoleRequest, user: UserId) -> Result<Download> {
-    console.require_reason_and_proof().await?;
+    console.require_reason()?;
     let own = console.context.app.exports.by_user.try_acquire(user)?;
     console
         .context
@@ -72,7 +72,7 @@ pub async fn erase(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn try_erase(console: &ConsoleRequest, user: UserId) -> Result<()> {
     let Some(token) = console.form.find("confirm") else { return confirm(console, user, None).await };
-    require_form(console, &user.to_string(), Text::NotTheTarget).await?;
+    require_form(console, &user.to_string(), Text::NotTheTarget)?;
     confirm(console, user, Some(token.to_owned())).await?;
     console.context.record_start().await?;
     let erased = console.context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Operator)).await?;
@@ -91,7 +91,7 @@ async fn ask(console: &ConsoleRequest, user: UserId, error: &Error) -> Result<Re
         Some(confirmation) => confirmation.clone(),
         None => new_confirmation(confirm(console, user, None).await)?,
     };
-    let has_other_fault = error.fields.is_empty() && error.confirmation.is_none() && !is_proof_error(error);
+    let has_other_fault = error.fields.is_empty() && error.confirmation.is_none();
     let consequence = if has_other_fault {
         message_of(error, console.language())
     } else {

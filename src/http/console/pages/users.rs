@@ -41,7 +41,7 @@ use crate::{
         admin::users,
         console::{
             csv::{self, CsvList},
-            request::{ConsoleRequest, is_proof_error, message_of, ok, page, rows, summary_of},
+            request::{ConsoleRequest, ok, page, rows, summary_of},
             views::{
                 format::ShownMoney,
                 lists::Listing,
@@ -411,7 +411,6 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     if error.code == Code::NotFound || error.code == Code::Internal {
         return Err(error);
     }
-    let message = message_of(&error, console.language());
     let forms = UserForms {
         amount: console.form.get("amount").to_owned(),
         amount_error: console.fault_of(&error, "amount"),
@@ -420,10 +419,7 @@ pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         rejected: Some(("grant".into(), summary_of(&error, &console))),
         ..UserForms::default()
     };
-    let mut shown = collect(&console, None, forms).await?;
-    if is_proof_error(&error) {
-        shown.forms.step_up.reject(message);
-    }
+    let shown = collect(&console, None, forms).await?;
     Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }
 
@@ -442,7 +438,6 @@ async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
         )
     })?;
     let limit = console.context.grant_limit()?;
-    console.require_step_up().await?;
     let once = console.context.once(StatusCode::OK, |balance: &i64| *balance)?;
     let adjusted = coins::adjust(&console.context.app.core, user, amount, by, limit, once);
     console.context.committed(adjusted).await.map(drop)

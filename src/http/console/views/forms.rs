@@ -221,14 +221,6 @@ pub struct ProofField {
     pub error: Option<String>,
 }
 
-impl ProofField {
-    /// Asks for the proof again, with the reason why the last one was rejected.
-    pub fn reject(&mut self, message: String) {
-        self.is_needed = true;
-        self.error = Some(message);
-    }
-}
-
 /// Renders the field for the proof of identity.
 pub fn step_up(cx: &ViewContext, prefix: &str, step_up: &ProofField) -> Markup {
     if !step_up.is_needed {

@@ -93,6 +93,30 @@ pub fn send_again(cx: &ViewContext, kept: &Interrupted, page: &str) -> Markup {
     )
 }
 
+/// Renders the page that asks for a proof of identity. Its form repeats that of the act.
+pub fn proof(
+    cx: &ViewContext,
+    action: &str,
+    kept: &[&(String, String)],
+    back: &str,
+    proof: &forms::ProofField,
+) -> Markup {
+    let body = html! {
+        section.card.sign-in aria-labelledby="proof-title" {
+            h1 id="proof-title" { (cx.t(Text::ConfirmTitle)) }
+            (forms::post(cx, action, &html! {
+                @for (name, value) in kept { input type="hidden" name=(name) value=(value); }
+                (forms::step_up(cx, "own", proof))
+                div.actions {
+                    button.button.primary type="submit" { (cx.t(Text::ConfirmTitle)) }
+                    a.button href=(back) { (cx.t(Text::Cancel)) }
+                }
+            }))
+        }
+    };
+    layout::bare(cx, cx.t(Text::ConfirmTitle), &body)
+}
+
 /// The page behind the one-time link of the first run.
 #[derive(Clone, Debug, Default)]
 pub struct FirstRun {
