@@ -185,7 +185,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let sheet = support::collect(&app.code_sender, &app.network_log, user)?;
+    let sheet = support::collect(&app.code_sender, &app.network_log, user, None)?;
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
 }

@@ -78,11 +78,17 @@ pub struct SupportPage {
     pub audit: Vec<StoredAuditEvent>,
 }
 
-/// Collects the page. Blocks, also on the SMS provider, which is asked for delivery receipts.
+/// Collects the page, with the audit events of `actor` only if one is given. Blocks, also on the SMS provider, which is
+/// asked for delivery receipts.
 ///
 /// # Errors
 /// `not_found`.
-pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId) -> Result<SupportPage> {
+pub fn collect(
+    code_sender: &CodeSender,
+    network_log: &NetworkLog,
+    user: UserId,
+    actor: Option<String>,
+) -> Result<SupportPage> {
     let core = &code_sender.core;
     let page = PageRequest::of_newest(ROWS);
     let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
@@ -109,7 +115,7 @@ pub fn collect(code_sender: &CodeSender, network_log: &NetworkLog, user: UserId)
         let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
-        let about = audit::AuditFilter { user: Some(user), ..audit::AuditFilter::default() };
+        let about = audit::AuditFilter { user: Some(user), actor, ..audit::AuditFilter::default() };
         Ok(SupportPage {
             profile: users::profile_in(tx, user)?,
             accounts: Asset::ALL.into_iter().map(account).collect::<Result<_>>()?,

@@ -14,7 +14,7 @@ use crate::{
         },
         identity::{
             user_data::{self, Issue, SyncReport, UserRepair, UserSelector, Validation},
-            users::Gender,
+            users::{Gender, listing::mask_address},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -115,7 +115,8 @@ impl From<Issue> for UserDataIssue {
 pub struct UserDataValidation {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(example = "13800138000")]
+    /// Masked unless the request names it.
+    #[schema(example = "138••••8000")]
     phone_number: Option<String>,
     #[schema(example = true)]
     consistent: bool,
@@ -142,9 +143,18 @@ pub async fn validate_by_phone(context: RequestContext, params: PhoneDataParams)
 }
 
 async fn validate(context: RequestContext, who: UserSelector) -> Result<Json<UserDataValidation>> {
-    let found = context.report(move |app| user_data::validate(&app.core, &who)).await?;
+    let found = context.report(move |app| validated(app, &who)).await?;
     context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
+}
+
+/// Validates a user. Masks the number unless the caller named it, because nobody gave a reason to see it.
+fn validated(app: &App, who: &UserSelector) -> Result<Validation> {
+    let mut found = user_data::validate(&app.core, who)?;
+    if matches!(who, UserSelector::Id(_)) {
+        found.phone_number = found.phone_number.map(|number| mask_address(&number));
+    }
+    Ok(found)
 }
 
 /// The result of repairing a user.
@@ -192,7 +202,8 @@ pub struct UserValidation {
     /// The requested id, or the id of the user with the requested phone number.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
-    #[schema(example = "13800138000")]
+    /// Masked unless the request names it.
+    #[schema(example = "138••••8000")]
     phone_number: Option<String>,
     /// True if the user exists.
     #[schema(example = true)]
@@ -255,7 +266,7 @@ fn everybody(
 }
 
 fn item(app: &App, who: &UserSelector) -> Result<UserValidation> {
-    match user_data::validate(&app.core, who) {
+    match validated(app, who) {
         Ok(found) => Ok(UserValidation {
             user_id: Some(found.user),
             phone_number: found.phone_number,

@@ -430,3 +430,17 @@ fn an_export_to_the_terminal_escapes_control_characters() {
     assert!(exported.json().to_string().contains("2J 反向"), "{printed}");
     assert_eq!(exported.json()["history"][0]["aiResult"], text, "{printed}");
 }
+
+#[test]
+fn validation_masks_numbers_that_the_request_does_not_name() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));
+    let read =
+        |path: &str| server.get(&format!("/admin/user-data/validate/{path}")).token(&key).send().expect(200).json();
+    assert_eq!(read(&format!("user/{}", user.user_id))["phoneNumber"], "138••••8000");
+    assert_eq!(read("phone/13800138000")["phoneNumber"], "13800138000");
+    let batch = json!({ "users": [user.user_id, "13800138000"] });
+    let items = server.post("/admin/user-data/validate/batch").token(&key).json(&batch).send().expect(200).json();
+    assert_eq!(items["items"][0]["phoneNumber"], "138••••8000", "{items}");
+    assert_eq!(items["items"][1]["phoneNumber"], "13800138000", "{items}");
+}

@@ -519,6 +519,23 @@ fn a_network_that_shuts_out_its_author_is_refused() {
 }
 
 #[test]
+fn only_owners_see_the_reasons_of_others_on_the_page_of_a_user() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000").user_id;
+    let (owner, support) = (Browser::new(&server, "alice", "owner"), Browser::new(&server, "sam", "support"));
+    let (page, reveal) = (format!("users/{user}"), format!("users/{user}/reveal"));
+    owner.post(&page, &reveal, &[("kind", "phone"), ("reason", "asked by the police")]).expect(200);
+    support.post(&page, &reveal, &[("kind", "phone"), ("reason", "asked by the user")]).expect(200);
+    let shown = |browser: &Browser<'_>| browser.get(&page).send().expect(200).text();
+    eventually("both reasons are in the audit", || {
+        let shown = shown(&owner);
+        shown.contains("asked by the police") && shown.contains("asked by the user")
+    });
+    let shown = shown(&support);
+    assert!(shown.contains("asked by the user") && !shown.contains("asked by the police"), "{shown}");
+}
+
+#[test]
 fn the_reckoning_of_coins_adds_up() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));
