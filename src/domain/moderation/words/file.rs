@@ -270,14 +270,11 @@ mod tests {
 
     #[test]
     fn defuses_formulas_and_reads_them_back() {
-        for word in ["=1+1", "+cmd", "-x", "@sum", "＝1", "'=1", "''", "'quoted'"] {
+        for word in ["=1+cmd", "+cmd", "-cmd", "@cmd", "＝cmd", "'=cmd", "''cmd", "'quoted'"] {
             let field = csv_field(word);
             assert!(!field.trim_start_matches('"').starts_with(FORMULA_STARTS), "{field}");
-            assert_eq!(
-                parse_word(&field, &ImportOptions::default()).map(|word| word.text).as_deref(),
-                Ok(word),
-                "{field}"
-            );
+            let read = parse_word(&field, &ImportOptions::default()).map(|word| word.text);
+            assert_eq!(read.as_deref(), Ok(word), "{field}");
         }
         assert_eq!((csv_field("=a,b").as_str(), csv_field("'a").as_str()), ("\"'=a,b\"", "'a"));
     }
