@@ -322,33 +322,6 @@ create index history_by_user on history (user_id, sequence, deactivated_at, ques
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 create index history_by_change on history (user_id, change);
 
--- Owner: history. The sums of a user's records, so that a save adds up nothing. The first save that might exceed a limit
--- adds the row; triggers keep it.
-create table history_sizes (
-    user_id integer primary key references users (id) on delete cascade,
-    records integer not null,              -- without hidden ones
-    bytes integer not null                 -- of all records
-) strict;
-
-create trigger history_sizes_count_inserts after insert on history
-begin
-    update history_sizes set records = records + (new.deactivated_at is null), bytes = bytes + new.bytes
-    where user_id = new.user_id;
-end;
-
-create trigger history_sizes_count_updates after update of deactivated_at, bytes on history
-begin
-    update history_sizes set records = records + (new.deactivated_at is null) - (old.deactivated_at is null),
-        bytes = bytes + new.bytes - old.bytes
-    where user_id = new.user_id;
-end;
-
-create trigger history_sizes_count_deletes after delete on history
-begin
-    update history_sizes set records = records - (old.deactivated_at is null), bytes = bytes - old.bytes
-    where user_id = old.user_id;
-end;
-
 -- Owner: history. Times at which users hid their records, for the hourly limit.
 create table history_hidings (
     id integer primary key,

@@ -22,8 +22,8 @@ use crate::{
     types::{Timestamp, hex, pluralize},
 };
 
-/// The tables that triggers on other tables fill. They are copied last, after their rows were deleted.
-const FILLED_BY_TRIGGERS: [&str; 2] = ["history_sizes", "token_changes"];
+/// The table that triggers on other tables fill. It is copied last, after its rows were deleted.
+const FILLED_BY_TRIGGERS: &str = "token_changes";
 /// Rows between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 1_000;
 
@@ -209,7 +209,7 @@ pub(super) fn copy_server_to_file(
 /// committed then.
 pub fn copy_tables(source: &CopySide, target: &CopySide, progress: RowProgress<'_>) -> Result<Vec<CopiedTable>> {
     let mut tables = table_layouts()?;
-    tables.sort_by_key(|table| FILLED_BY_TRIGGERS.contains(&table.name.as_str()));
+    tables.sort_by_key(|table| table.name == FILLED_BY_TRIGGERS);
     let total = tables.iter().map(|table| source.count_rows(table)).sum::<Result<u64>>()?;
     let mut copied = Vec::new();
     let mut done = 0;
@@ -246,7 +246,7 @@ fn copy_table(
     table: &TableLayout,
     progress: &mut dyn FnMut(u64),
 ) -> Result<CopiedTable> {
-    if FILLED_BY_TRIGGERS.contains(&table.name.as_str()) {
+    if table.name == FILLED_BY_TRIGGERS {
         target.write(|tx| tx.execute(&format!("delete from {}", quoted(&table.name)), ()))?;
     }
     let mut rows = target.insert_into(table)?;

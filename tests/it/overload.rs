@@ -255,34 +255,6 @@ fn a_sign_in_costs_the_same_after_many_others() {
 }
 
 #[test]
-fn a_save_costs_the_same_after_many_others() {
-    let setup = Setup::default().with("LIMITS_HISTORY_RECORDS", 1_000_000).with("LIMITS_HISTORY_SIZE", "1 GiB");
-    let server = setup.in_own_process().start();
-    let user = server.sign_in("13800138000");
-    let save = |id: String| {
-        let record = json!({ "localRecordId": id, "question": "何时启程？" });
-        server.post("/divination-history/save").by(&user).json(&record).send().expect(200);
-    };
-    let spent = |prefix: &str| {
-        let before = server.processor_time();
-        (0..300).for_each(|number| save(format!("{prefix}{number}")));
-        server.processor_time() - before
-    };
-    spent("warm-up");
-    let alone = spent("alone");
-    server.edit(&format!(
-        "with recursive n (i) as (select 1001 union all select i + 1 from n where i < 51000) \
-         insert into history (user_id, sequence, local_record_id, bytes, created_at, updated_at, change) \
-         select {}, i, 'x' || i, 100, 1, 1, i from n",
-        user.user_id
-    ));
-    // Adds the records up.
-    save("first".to_owned());
-    let after_many = spent("after-many");
-    assert!(after_many < 2 * alone, "{after_many:?} for 300 saves, and {alone:?} before");
-}
-
-#[test]
 fn two_clients_leave_permits_of_a_slow_provider_for_others() {
     let slow = Reply::json(r#"{"Code":"OK","BizId":"1"}"#).after(Duration::from_secs(1));
     let provider = FakeProvider::with_handler(move |_| slow.clone());

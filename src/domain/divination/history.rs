@@ -77,28 +77,24 @@ impl HistoryQuota {
         }
     }
 
-    /// Requires that the record fits, as the user's newest with this sequence number. Returns true if the sums had to be
-    /// added up and are to be stored after the save.
+    /// Requires that the record fits, as the user's newest with this sequence number.
     ///
     /// # Errors
     /// `history_full` and `history_too_large`.
-    fn require_in(self, tx: &Read<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<bool> {
-        // While the newest sequence number is within the limit, so is the number of records. Likewise, so few records are
-        // within the limit of bytes even if each has the maximum size.
-        let may_be_full = sequence > self.records;
-        let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
-        if !may_be_full && !may_be_too_large {
-            return Ok(false);
-        }
-        let stored = stored_size_in(tx, user)?;
-        let (records, bytes) = stored.map_or_else(|| sum_size_in(tx, user), Ok)?;
-        if may_be_full && records >= self.records && !has_in(tx, user, &draft.local_record_id)? {
+    fn require_in(self, tx: &Read<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
+        // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
+        if sequence > self.records
+            && count_in(tx, user, None)? >= self.records
+            && !has_in(tx, user, &draft.local_record_id)?
+        {
             return Err(Code::HistoryFull.into());
         }
-        if may_be_too_large && is_too_large_in(tx, user, draft, bytes, self.bytes)? {
+        // Likewise, so few records are within the limit even if each has the maximum size.
+        let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
+        if may_be_too_large && is_too_large_in(tx, user, draft, self.bytes)? {
             return Err(Code::HistoryTooLarge.into());
         }
-        Ok(stored.is_none())
+        Ok(())
     }
 }
 
@@ -251,27 +247,20 @@ fn save_in(
         }
     }
     let next = next_in(tx, user)?;
-    let is_size_missing = quota.require_in(tx, user, next.sequence, &draft)?;
+    quota.require_in(tx, user, next.sequence, &draft)?;
     let saved = |draft, created_at| HistoryRecord {
         draft,
         created_at,
         updated_at: tx.now,
         version: RecordVersion(next.change),
     };
-    let mut updated = None;
     if !insert_in(tx, user, next, &draft, tx.now)? {
-        updated = update_in(tx, user, next.change, &draft)?;
-        if updated.is_none() {
-            renew_in(tx, user, next, &draft)?;
+        if let Some((created_at, stored)) = update_in(tx, user, next.change, &draft)? {
+            return Ok(Ok(saved(draft.with_defaults(stored), created_at)));
         }
+        renew_in(tx, user, next, &draft)?;
     }
-    if is_size_missing {
-        store_size_in(tx, user)?;
-    }
-    Ok(Ok(match updated {
-        Some((created_at, stored)) => saved(draft.with_defaults(stored), created_at),
-        None => saved(draft, tx.now),
-    }))
+    Ok(Ok(saved(draft, tx.now)))
 }
 
 /// Returns the active record with this id.
@@ -308,12 +297,8 @@ pub fn import_in(
         return Ok(false);
     }
     let next = next_in(tx, user)?;
-    let is_size_missing = quota.require_in(tx, user, next.sequence, draft)?;
-    let is_inserted = insert_in(tx, user, next, draft, created_at)?;
-    if is_size_missing {
-        store_size_in(tx, user)?;
-    }
-    Ok(is_inserted)
+    quota.require_in(tx, user, next.sequence, draft)?;
+    insert_in(tx, user, next, draft, created_at)
 }
 
 /// Returns true if the user has a record with this id, hidden or not.
@@ -497,7 +482,6 @@ pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
 /// Deletes all of the user's records, including hidden ones.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from history_hidings where user_id = ?1", [user.0])?;
-    tx.execute("delete from history_sizes where user_id = ?1", [user.0])?;
     tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
 }
 
@@ -540,47 +524,11 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
     )
 }
 
-/// Returns the stored number of the user's visible records and the bytes of all.
-fn stored_size_in(tx: &Read<'_>, user: UserId) -> Result<Option<(i64, i64)>> {
-    let stored = "select records, bytes from history_sizes where user_id = ?1";
-    tx.first(stored, [user.0], |row| Ok((row.get(0)?, row.get(1)?)))
-}
-
-/// Adds up the number of the user's visible records and the bytes of all.
-fn sum_size_in(tx: &Read<'_>, user: UserId) -> Result<(i64, i64)> {
-    tx.one(
-        "select (select count(*) from history where user_id = ?1 and deactivated_at is null), \
-         (select cast(coalesce(sum(bytes), 0) as bigint) from history where user_id = ?1)",
-        [user.0],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
-}
-
-/// Stores the sums of the user's records. Triggers move them from then on.
-fn store_size_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    let (records, bytes) = sum_size_in(tx, user)?;
-    tx.execute("insert into history_sizes (user_id, records, bytes) values (?1, ?2, ?3)", (user.0, records, bytes))
-        .map(drop)
-}
-
-/// The condition for stored sums that differ from the records.
-const IS_WRONG: &str = "(records <> (select count(*) from history where user_id = stored.user_id and deactivated_at is null) \
-                        or bytes <> (select coalesce(sum(bytes), 0) from history where user_id = stored.user_id))";
-
-/// Returns the number of users whose stored sums differ from their records.
-pub fn count_wrong_sizes_in(tx: &Read<'_>) -> Result<u64> {
-    let sql = format!("select count(*) from history_sizes as stored where {IS_WRONG}");
-    tx.one(&sql, (), |row| row.get(0).map(u32::into))
-}
-
-/// Deletes stored sums that differ from the records. The next save adds the records up again.
-pub fn delete_wrong_sizes_in(tx: &Write<'_>) -> Result<usize> {
-    tx.execute(&format!("delete from history_sizes as stored where {IS_WRONG}"), ())
-}
-
 /// Returns true if saving the record makes the user's records, hidden ones included, larger than the limit. A save that
 /// adds nothing is accepted even beyond it.
-fn is_too_large_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>, stored: i64, max_bytes: i64) -> Result<bool> {
+fn is_too_large_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>, max_bytes: i64) -> Result<bool> {
+    let stored = "select coalesce(sum(bytes), 0) from history where user_id = ?1";
+    let stored: i64 = tx.one(stored, [user.0], |row| row.get(0))?;
     let added = draft.bytes();
     if stored + added <= max_bytes {
         return Ok(false);

@@ -152,7 +152,6 @@ fn synchronise_all(core: &Core, by: &Authority, run: &Lease, progress: &mut dyn 
         progress(report.checked);
     }
     report.orphans_deleted = delete_orphans(core, run)?;
-    core.store.write(history::delete_wrong_sizes_in).wait()?;
     Ok(report)
 }
 

@@ -57,7 +57,7 @@ const EXPORTED: [(&str, &str); 23] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 15] = [
+const EXCEPTIONS: [(&str, &str); 14] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -70,7 +70,6 @@ const EXCEPTIONS: [(&str, &str); 15] = [
     ("webhook_events", "tells the operator's systems of facts that the export has"),
     ("running_calls", "told as interpretations and chats, and deleted when the call ends"),
     ("model_calls", "when the calls of the last hour began, to be counted"),
-    ("history_sizes", "sums of the records, which are exported"),
     ("history_hidings", "when records were hidden in the last hour, to be counted"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
@@ -149,7 +148,6 @@ fn whole_person(server: &Server) -> Caller {
          reserved_cost_micros) values ('a call', '', {}, 'chat', 'stub', 'stub-1', '2026-01-01', 1, 1)",
         user.user_id
     ));
-    server.edit(&format!("insert into history_sizes values ({}, 1, 1)", user.user_id));
     server.edit(&format!("insert into imported_users values ('legacy', 'u-1', {})", user.user_id));
     server.edit(&format!(
         "insert into identities (provider, subject, user_id, linked_at, last_used_at) values ('apple', '{}', {}, 1, 1)",

@@ -3,7 +3,6 @@
 use super::{Check, Installation, Services, Verdict, database_server};
 use crate::{
     domain::{
-        divination::history,
         money::ledger::verification,
         operations::{
             health::{self, HealthSnapshot},
@@ -80,19 +79,6 @@ pub(super) fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
         ),
     };
     Ok(vec![Check::new("keys", "server key", verdict, detail)])
-}
-
-/// Compares the stored sums of histories with the records.
-pub(super) fn history(installation: &Installation<'_>) -> Result<Vec<Check>> {
-    let Some(services) = installation.services() else { return Ok(Vec::new()) };
-    let wrong = services.core.store.read(history::count_wrong_sizes_in)?;
-    let differ = pluralize(wrong, "user's stored sum differs", "users' stored sums differ");
-    Ok(vec![Check::holds(
-        "history",
-        "sizes",
-        (wrong == 0, "agree with the records"),
-        (Verdict::Fail, format!("{differ} from the records; run `yarrow sync users`")),
-    )])
 }
 
 pub(super) fn ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {

@@ -34,7 +34,7 @@ use crate::{
 
 const LAST_REPORT: &str = "doctor.report";
 /// The number of groups of checks.
-const GROUPS: usize = 14;
+const GROUPS: usize = 13;
 
 named_enum! {
     /// The result of a check.
@@ -134,7 +134,6 @@ pub fn examine<'app>(
         ("disk", files::disk),
         ("clock", service::clock),
         ("database", database::database),
-        ("history", database::history),
         ("ledger", database::ledger),
         ("network log", service::network_log),
         ("providers", |installation| Ok(service::providers(installation))),

@@ -1081,7 +1081,6 @@ pub fn table(language: Language, name: &str) -> &str {
         "violations" => ("违规记录", "violations"),
         "disagreements" => ("判定不一致", "disagreements"),
         "history" => ("历史卦例", "history records"),
-        "history_sizes" => ("历史卦例总量", "sizes of histories"),
         "history_hidings" => ("历史隐藏次数", "hidings of history"),
         "interpretations" => ("解卦记录", "interpretations"),
         "chats" => ("对话", "chat turns"),
