@@ -235,7 +235,7 @@ const BUSY_DAY: &str = "delete from code_counts; \
     insert into code_counts (event, subject, counted_at, total, events) \
     select 'sent', subject, sent_at, row_number() over (partition by subject order by sent_at), 1 from code_sends, \
     (select '' as subject union all select '127.0.0.1' union all select '127.0.0.0/24') as subjects \
-    where address like 'x%'";
+    where length(address) < 7";
 
 #[test]
 fn a_sign_in_costs_the_same_after_many_others() {

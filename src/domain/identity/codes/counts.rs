@@ -13,7 +13,7 @@ use crate::{
 };
 
 named_enum! {
-    /// What is counted.
+    /// The events that are counted.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CountedEvent {
         /// A code that was sent or may have been sent.
