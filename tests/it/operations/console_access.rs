@@ -143,6 +143,7 @@ fn no_field_or_query_causes_an_internal_error() {
     let names_of = |module: &str| files.iter().find(|(name, _)| name == module).map(|(_, names)| names.clone());
     let shared: BTreeSet<_> = ["request", "csv", "service"].into_iter().filter_map(names_of).flatten().collect();
     let source = include_str!("../../../src/http/console/routes.rs");
+    let together = UNPRINTABLE.concat();
     let mut sent = 0;
     for line in source.lines().map(str::trim) {
         let Some((kind, rest)) = line.split_once('(') else { continue };
@@ -155,24 +156,24 @@ fn no_field_or_query_causes_an_internal_error() {
         let module = handler.split("::").next().unwrap();
         let names: Vec<_> = shared.iter().cloned().chain(names_of(module).unwrap_or_default()).collect();
         let address = example(path, &user.user_id, "Y1");
-        for value in UNPRINTABLE {
-            for odd in names.iter().map(String::as_str).chain(["every field"]) {
-                let mut fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
-                for field in &mut fields {
-                    if field.0 == odd || odd == "every field" {
-                        field.1 = value;
-                    }
+        // All characters in each field alone, and each text in every field.
+        let alone = names.iter().map(|name| (name.as_str(), together.as_str()));
+        for (odd, value) in alone.chain(UNPRINTABLE.map(|value| ("every field", value))) {
+            let mut fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+            for field in &mut fields {
+                if field.0 == odd || odd == "every field" {
+                    field.1 = value;
                 }
-                fields.retain(|(name, _)| !["csrf", "password", "newPassword"].contains(name) || *name == odd);
-                fields.insert(0, ("csrf", &csrf));
-                let answered = if is_form {
-                    browser.post_as_typed(&address, &fields)
-                } else {
-                    browser.get(&address).query(&fields).send()
-                };
-                sent += 1;
-                assert_ne!(answered.status, 500, "{line} {odd} {value:?}: {}", answered.text());
             }
+            fields.retain(|(name, _)| !["csrf", "password", "newPassword"].contains(name) || *name == odd);
+            fields.insert(0, ("csrf", &csrf));
+            let answered = if is_form {
+                browser.post_as_typed(&address, &fields)
+            } else {
+                browser.get(&address).query(&fields).send()
+            };
+            sent += 1;
+            assert_ne!(answered.status, 500, "{line} {odd} {value:?}: {}", answered.text());
         }
         let odd_path: Vec<_> =
             path.split('/').map(|part| if part.starts_with('{') { "%00%0d%c3%a9" } else { part }).collect();
@@ -183,7 +184,7 @@ fn no_field_or_query_causes_an_internal_error() {
         };
         assert_ne!(answered.status, 500, "{line}: {}", answered.text());
     }
-    assert!(sent > 2000, "{sent}");
+    assert!(sent > 1000, "{sent}");
     browser.get("").send().expect(200);
 }
 
