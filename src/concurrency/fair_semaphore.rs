@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::lock::lock_unpoisoned;
-use crate::error::{Code, Error, Result};
+use super::{lock::lock_unpoisoned, semaphore};
+use crate::error::{Error, Result};
 
 /// The limits of a [`FairSemaphore`].
 #[derive(Clone, Copy, Debug)]
@@ -127,15 +127,13 @@ impl Drop for FairPermit<'_> {
 }
 
 fn overloaded() -> Error {
-    Error::new(Code::Overloaded).retry_after(Duration::from_secs(1)).detail((
-        "Too many operations of this kind are running. Try again later.",
-        "此类操作正在运行的过多，请稍后再试。",
-    ))
+    semaphore::overloaded().retry_after(Duration::from_secs(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
 
     const LIMITS: FairLimits =
         FairLimits { permits: 1, waiting: 4, waiting_per_key: 3, max_wait: Duration::from_millis(20) };

@@ -1,5 +1,5 @@
-//! Semaphores that reject, or wait for a bounded time, so that a slow provider or a burst of password hashes cannot
-//! occupy every thread.
+//! Semaphores that reject, or wait for a bounded time, so that a slow provider cannot occupy every
+//! thread.
 
 use std::{
     collections::HashMap,
@@ -43,14 +43,7 @@ impl Semaphore {
     pub fn try_acquire(&self) -> Result<Permit<'_>> {
         let before = self.acquired.fetch_add(1, Ordering::Relaxed);
         let permit = Permit(&self.acquired);
-        if before < self.capacity {
-            Ok(permit)
-        } else {
-            Err(Error::new(Code::Overloaded).detail((
-                "Too many operations of this kind are running. Try again later.",
-                "此类操作正在运行的过多，请稍后再试。",
-            )))
-        }
+        if before < self.capacity { Ok(permit) } else { Err(overloaded()) }
     }
 }
 
@@ -233,12 +226,17 @@ impl From<NoPermit> for Error {
     fn from(limit: NoPermit) -> Self {
         match limit {
             NoPermit::KeyLimit => Self::new(Code::TooManyRequests).retry_after(Duration::from_secs(1)),
-            NoPermit::TotalLimit => Self::new(Code::Overloaded).detail((
-                "Too many operations of this kind are running. Try again later.",
-                "此类操作正在运行的过多，请稍后再试。",
-            )),
+            NoPermit::TotalLimit => overloaded(),
         }
     }
+}
+
+/// The error of a caller for whom no permit is free.
+pub(super) fn overloaded() -> Error {
+    Error::new(Code::Overloaded).detail((
+        "Too many operations of this kind are running. Try again later.",
+        "此类操作正在运行的过多，请稍后再试。",
+    ))
 }
 
 /// A mutex for each key, such as one per user.

@@ -2,10 +2,10 @@
 //!
 //! A code is stored as an HMAC under the server key, at most one per address and purpose, and allows a few attempts.
 //! The address is an HMAC too: records of sends outlive an account by some days for the budgets, and must not identify
-//! a deleted user. Budgets are rolling windows over stored rows and counts, so that a restart, another process or another
-//! client address resets nothing. An address without a code fails exactly like one with another code: both write a failure, so that
-//! the time is the same too. Other clients than the one that requested a code may use up only some of its attempts.
-//! Otherwise anybody could lock a known number out.
+//! a deleted user. Budgets are rolling windows over stored rows and counts, so that a restart, another process or
+//! another client address resets nothing. An address without a code fails exactly like one with another code: both write
+//! a failure, so that the time is the same too. Other clients than the one that requested a code may use up only some of
+//! its attempts. Otherwise anybody could lock a known number out.
 
 mod counts;
 pub mod masking;

@@ -19,12 +19,12 @@ pub(super) struct Pictures(Vec<(String, Word)>);
 
 impl Pictures {
     pub(super) fn of(words: &[Word]) -> Self {
-        let form = |word: &Word| (form(&word.text), word.clone());
+        let with_form = |word: &Word| (form(&word.text), word.clone());
         Self(
             words
                 .iter()
                 .filter(|word| !has_letters(&word.text))
-                .map(form)
+                .map(with_form)
                 .filter(|(form, _)| !form.is_empty())
                 .collect(),
         )

@@ -197,7 +197,7 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         birthday: found.profile.birthday,
         signature: found.profile.signature,
         created_at: found.kept.created_at,
-        // Devices end with a sign-out or a later suspension, and their use is recorded to the hour.
+        // A sign-out removes the device, and the use of a device is recorded to the hour.
         last_seen_at: found
             .devices
             .iter()
