@@ -1,8 +1,7 @@
-//! Synchronization primitives: a lock that ignores poisoning, semaphores, a byte budget, response slots and a log throttle.
+//! Synchronization primitives: a lock that ignores poisoning, semaphores, a byte pool and a log throttle.
 
-pub mod byte_budget;
+pub mod byte_pool;
 pub mod fair_semaphore;
 pub mod lock;
 pub mod log_throttle;
-pub mod response_slots;
 pub mod semaphore;

@@ -757,12 +757,16 @@ declare::settings! {
             "Maximum number of open connections. Separate listeners for administrators and metrics are counted separately.";
         connections_per_client: u32 = "256", at_least "1",
             "Maximum number of open connections from one address (IPv6: its /64). Trusted proxies are exempt.";
-        unread_bytes: Bytes = "256 MiB", at_least "1 KiB",
-            "Maximum number of bytes of responses that wait in memory to be read by their clients; then 503.";
-        unread_bytes_per_client: Bytes = "64 MiB", at_least "1 KiB",
-            "Maximum number of unread bytes of responses to one client address (IPv6: its /64).";
-        unread_bytes_per_user: Bytes = "32 MiB", at_least "1 KiB",
-            "Maximum number of unread bytes of responses to one user.";
+        held_bytes: Bytes = "112 MiB", at_least "16 KiB",
+            "Maximum number of bytes in memory for running requests with a valid token: bodies that arrive and responses until they are read; then 503.";
+        held_bytes_per_client: Bytes = "48 MiB", at_least "16 KiB",
+            "The part of them for one client address (IPv6: its /64).";
+        held_bytes_per_user: Bytes = "32 MiB", at_least "16 KiB",
+            "The part of them for one user, administrator or API key.";
+        anonymous_bytes: Bytes = "24 MiB", at_least "16 KiB",
+            "Maximum number of bytes in memory for running requests without a valid token; then 503.";
+        anonymous_bytes_per_client: Bytes = "8 MiB", at_least "16 KiB",
+            "The part of them for one client address (IPv6: its /64).";
         requests: u32 = "1024", at_least "1",
             "Maximum number of concurrent requests; then 503.";
         slow_query: Duration = "250 ms",

@@ -1,9 +1,9 @@
 //! Reads request bodies and splits query strings, forms and JSON objects into named values.
 
-use std::{borrow::Cow, mem, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     http::{HeaderMap, header},
 };
 use http_body_util::BodyExt;
@@ -18,6 +18,8 @@ use crate::error::{Code, Error, Result};
 
 /// Maximum nesting of JSON, which protects recursive parsers.
 const MAX_DEPTH: usize = 64;
+/// Maximum number of fields of a query, a form or a JSON object. A field takes much more memory than its shortest form.
+pub const MAX_FIELDS: usize = 1000;
 
 /// Bytes of a rejected body that are still read, and the time limit. A client that is disconnected while it sends sees
 /// a broken connection instead of the response.
@@ -40,56 +42,52 @@ pub enum RawValue<'request> {
 /// A name and its value.
 pub type Pair<'request> = (Cow<'request, str>, RawValue<'request>);
 
-/// Bytes of an incomplete body that are buffered without a permit.
-const BUFFERED_FREELY: usize = 16 << 10;
-
-/// Reads the whole body. `permit` is called once if the body is long, and its result is held until the
-/// body is complete.
+/// Reads the whole body. `hold` is called with the bytes that will be kept, before they are.
 ///
 /// # Errors
 /// `body_too_large` past `limit`, before that much is buffered; `invalid_request` if the client disconnects; errors of
-/// `permit`.
-pub async fn read<Permit>(
+/// `hold`.
+pub async fn read(
     mut body: Body,
     headers: &HeaderMap,
     limit: usize,
-    permit: impl Fn() -> Result<Permit>,
+    hold: impl Fn(usize) -> Result<()>,
 ) -> Result<Bytes> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let read = match announced {
         Some(length) if length > limit as u64 => Err(too_large(limit)),
-        _ => collect(&mut body, limit, permit).await,
+        _ => collect(&mut body, limit, hold).await,
     };
-    if read.as_ref().is_err_and(|error| error.code != Code::InvalidRequest) {
+    if read.as_ref().is_err_and(|error| error.code == Code::BodyTooLarge) {
         Box::pin(discard(body, headers)).await;
     }
     read
 }
 
-/// Collects the chunks of a body. A single chunk is returned unchanged. Several are copied together, because small
-/// chunks have a large overhead.
-async fn collect<Permit>(body: &mut Body, limit: usize, permit: impl Fn() -> Result<Permit>) -> Result<Bytes> {
-    let (mut only, mut several, mut held) = (Bytes::new(), Vec::new(), None);
+/// Collects the chunks of a body. A body of one chunk is returned unchanged. Others are copied: a chunk keeps the whole
+/// buffer of its connection in memory.
+async fn collect(body: &mut Body, limit: usize, hold: impl Fn(usize) -> Result<()>) -> Result<Bytes> {
+    let mut collected = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Error::new(Code::InvalidRequest).detail(("The body is incomplete.", "请求体不完整。")).caused_by(error)
         })?;
         let Ok(piece) = frame.into_data() else { continue };
-        let length = only.len() + several.len() + piece.len();
-        if length > limit {
+        if collected.len() + piece.len() > limit {
             return Err(too_large(limit));
         }
-        if length > BUFFERED_FREELY && held.is_none() {
-            held = Some(permit()?);
+        if collected.is_empty() && body.is_end_stream() {
+            hold(piece.len())?;
+            return Ok(piece);
         }
-        if only.is_empty() && several.is_empty() {
-            only = piece;
-        } else {
-            several.extend_from_slice(&mem::take(&mut only));
-            several.extend_from_slice(&piece);
+        if piece.len() > collected.capacity() - collected.len() {
+            let more = piece.len().max(collected.capacity());
+            hold(more)?;
+            collected.reserve_exact(more);
         }
+        collected.extend_from_slice(&piece);
     }
-    Ok(if several.is_empty() { only } else { several.into() })
+    Ok(collected.into())
 }
 
 /// Returns the error of a body that is larger than the endpoint allows.
@@ -100,21 +98,18 @@ pub fn too_large(limit: usize) -> Error {
 
 /// Reads and drops the rest of a rejected body, so that the client reads the response. A client that sent `Expect:
 /// 100-continue` has sent nothing yet.
-pub async fn discard(mut body: Body, headers: &HeaderMap) {
-    if headers.contains_key(header::EXPECT) {
-        return;
-    }
-    let discarding = async {
-        let mut left = DISCARDED_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-                Some(rest) => left = rest,
-                None => return,
-            }
+pub fn discard(mut body: Body, headers: &HeaderMap) -> impl Future<Output = ()> + use<> {
+    let is_announced = headers.contains_key(header::EXPECT);
+    let discarding = async move {
+        let mut left = if is_announced { 0 } else { DISCARDED_BYTES };
+        while left > 0
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
         }
     };
     // Slower clients are disconnected.
-    let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
+    async { drop(tokio::time::timeout(DISCARDED_FOR, discarding).await) }
 }
 
 /// Splits a body into named values by its content type, after `body_encoding` has unpacked it. A bare JSON array
@@ -174,7 +169,26 @@ pub fn encoded_pairs(text: &str) -> Result<Vec<Pair<'_>>> {
         let (name, value) = str::split_once(pair, '=').unwrap_or((pair, ""));
         Ok((decoded(name)?, RawValue::Text(decoded(value)?)))
     };
+    require_few_fields(text)?;
     text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
+}
+
+/// Rejects a query or form with too many fields before it is split.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn require_few_fields(encoded: impl AsRef<[u8]>) -> Result<()> {
+    match memchr::memchr_iter(b'&', encoded.as_ref()).nth(MAX_FIELDS) {
+        Some(_) => Err(too_many_fields()),
+        None => Ok(()),
+    }
+}
+
+fn too_many_fields() -> Error {
+    Error::new(Code::InvalidRequest).detail((
+        format!("The request has more than {MAX_FIELDS} fields."),
+        format!("请求的字段超过 {MAX_FIELDS} 个。"),
+    ))
 }
 
 fn decoded(text: &str) -> Result<Cow<'_, str>> {
@@ -201,7 +215,7 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
         return Ok(vec![(Cow::Borrowed(name), RawValue::Json(Cow::Borrowed(items)))]);
     }
     let Members(pairs) = serde_json::from_str(text).map_err(|error| no_object(&error))?;
-    Ok(pairs)
+    if pairs.len() > MAX_FIELDS { Err(too_many_fields()) } else { Ok(pairs) }
 }
 
 /// Returns the members of a text that is a JSON object, or `None` for any other text.
@@ -280,7 +294,10 @@ impl<'request> Deserialize<'request> for Members<'request> {
             fn visit_map<A: MapAccess<'request>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
                 while let Some((Name(name), value)) = map.next_entry::<Name<'request>, &'request JsonValue>()? {
-                    members.push((name, RawValue::Json(Cow::Borrowed(value))));
+                    // One more tells that there are too many.
+                    if members.len() <= MAX_FIELDS {
+                        members.push((name, RawValue::Json(Cow::Borrowed(value))));
+                    }
                 }
                 Ok(Members(members))
             }

@@ -24,21 +24,23 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// `unsupported_media_type` for another content coding; `body_too_large` if more than `limit` bytes come out;
-/// `invalid_request` for a damaged body.
+/// `invalid_request` for a damaged body; errors of `hold`, which is called before more bytes are kept.
 pub async fn unpack(
     body: Bytes,
     headers: &mut HeaderMap,
     limit: usize,
     is_parameter: impl Fn(&str) -> bool,
+    hold: impl Fn(usize) -> Result<()>,
 ) -> Result<Bytes> {
     if body.is_empty() {
         return Ok(body);
     }
-    let body = decompress(body, headers, limit)?;
-    headers.remove(header::CONTENT_ENCODING);
+    let body = decompress(body, headers, limit, &hold)?;
     if media_type(headers) != MULTIPART {
         return Ok(body);
     }
+    // The parts, and the form that is made of them.
+    hold(2 * body.len())?;
     let Parts { fields, objects } = Parts::read(body, headers, is_parameter).await?;
     let (body, content_type) = if objects.is_empty() {
         (form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish(), FORM)
@@ -49,15 +51,20 @@ pub async fn unpack(
     Ok(body.into())
 }
 
-fn decompress(body: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
+fn decompress(body: Bytes, headers: &mut HeaderMap, limit: usize, hold: impl Fn(usize) -> Result<()>) -> Result<Bytes> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     let coding = codings.next().map_or(&b"identity"[..], HeaderValue::as_bytes).to_ascii_lowercase();
-    match coding.trim_ascii() {
-        _ if codings.next().is_some() => Err(unsupported_coding()),
-        b"" | b"identity" => Ok(body),
-        b"gzip" | b"x-gzip" => gunzip(&body, limit),
-        _ => Err(unsupported_coding()),
-    }
+    let body = match coding.trim_ascii() {
+        _ if codings.next().is_some() => return Err(unsupported_coding()),
+        b"" | b"identity" => body,
+        b"gzip" | b"x-gzip" => {
+            hold(limit)?;
+            gunzip(&body, limit)?
+        }
+        _ => return Err(unsupported_coding()),
+    };
+    headers.remove(header::CONTENT_ENCODING);
+    Ok(body)
 }
 
 fn unsupported_coding() -> Error {
@@ -176,7 +183,7 @@ mod tests {
     fn unpacked(body: &[u8], headers: &[(header::HeaderName, &'static str)]) -> Result<String> {
         let mut headers: HeaderMap =
             headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        let unpacked = unpack(Bytes::copy_from_slice(body), &mut headers, LIMIT, |name| name == "a");
+        let unpacked = unpack(Bytes::copy_from_slice(body), &mut headers, LIMIT, |name| name == "a", |_| Ok(()));
         let body = pollster::block_on(unpacked)?;
         assert!(!headers.contains_key(header::CONTENT_ENCODING));
         Ok(String::from_utf8(body.to_vec()).unwrap())

@@ -16,12 +16,17 @@ use std::{
     time::Duration,
 };
 
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::{
+    Response,
+    body::{Body, Bytes, Frame, SizeHint},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
+
+use super::request_meta::RequestMeta;
 
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
@@ -59,9 +64,11 @@ impl Phase {
         self.set(QUIET);
     }
 
-    /// Keeps the connection in the responding phase until the body ends: an event stream may exceed the idle timeout.
-    pub fn responding_until_end_of<B>(self, body: B) -> ResponseBody<B, SoleResponse> {
-        ResponseBody::new(body, SoleResponse(self))
+    /// Keeps the connection in the responding phase, and the memory of the request in the ledger, until the body ends: an
+    /// event stream may exceed the idle timeout.
+    pub fn responding_until_end_of<B>(self, mut response: Response<B>) -> Response<ResponseBody<B, SoleResponse>> {
+        let hold = SoleResponse { phase: self, _meta: response.extensions_mut().remove() };
+        response.map(|body| ResponseBody::new(body, hold))
     }
 
     fn set(&self, phase: u8) {
@@ -82,18 +89,23 @@ pub trait ConnectionHold: Unpin {
     /// Records that the peer can take more of the response.
     fn wants_data(&mut self) {}
 
-    /// Records that a piece of the response waits for the peer.
-    fn has_data(&mut self) {}
+    /// Records that a piece of the response waits for the peer, and returns it as the connection is to keep it.
+    fn has_data(&mut self, piece: Bytes) -> Bytes {
+        piece
+    }
 }
 
 /// The hold of a response with HTTP/1. When hyper drops it, the next bytes belong to the next request.
-pub struct SoleResponse(Phase);
+pub struct SoleResponse {
+    phase: Phase,
+    _meta: Option<Arc<RequestMeta>>,
+}
 
 impl ConnectionHold for SoleResponse {}
 
 impl Drop for SoleResponse {
     fn drop(&mut self) {
-        self.0.set(IDLE);
+        self.phase.set(IDLE);
     }
 }
 
@@ -132,9 +144,9 @@ impl<B: Body<Data = Bytes> + Unpin, H: ConnectionHold> Body for ResponseBody<B, 
                 None => return Poll::Ready(None),
             }
         }
-        self.hold.has_data();
         let length = self.rest.len().min(CHUNK_BYTES);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(self.hold.has_data(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -304,7 +316,8 @@ mod tests {
     #[test]
     fn sends_long_bodies_in_pieces_with_exact_size_hints() {
         let content = (0..2 * CHUNK_BYTES + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
-        let mut body = Phase::default().responding_until_end_of(Full::new(content.clone()));
+        let response = Response::new(Full::new(content.clone()));
+        let mut body = Phase::default().responding_until_end_of(response).into_body();
         let mut received = Vec::new();
         while !body.is_end_stream() {
             assert_eq!(body.size_hint().exact(), Some((content.len() - received.len()) as u64));

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::SpooledTempFile;
 
 use super::{
-    held_bytes::HeldBytes,
+    held_bytes::BodyBytes,
     openapi::headers::Header,
     reply::{JSON, Reply, ReplyDescription},
 };
@@ -57,7 +57,7 @@ impl Download {
 impl Reply for Download {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::from_stream(stream::try_unfold(self, Self::next_piece)));
-        response.extensions_mut().insert(HeldBytes((HELD_IN_MEMORY + CHUNK_BYTES) as u64));
+        response.extensions_mut().insert(BodyBytes(HELD_IN_MEMORY + CHUNK_BYTES));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

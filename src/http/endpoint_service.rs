@@ -22,26 +22,21 @@ use tower::Service;
 use super::{
     body, body_encoding,
     guard::{self, Access, Authorized},
-    precompressed::coding_of_new_content,
     rate_limit::{BudgetHolder, RateBudget},
     reply::{self, NO_STORE, problem},
     request_context::RequestContext,
     request_meta::{Caller, EndpointId, IdempotencyHeader, RequestMeta, audit_event},
     request_token::{challenge, is_hidden_from_caches},
     state::HttpState,
-    unread_responses,
 };
 use crate::{
     concurrency::log_throttle::LogThrottle,
     config::{self, LimitsConfig},
-    domain::{identity::codes::client_network, operations::audit::PendingAudit},
+    domain::operations::audit::PendingAudit,
     error::{Code, Error, Result, Sentence},
     store,
     types::{Date, sha256_of_parts},
 };
-
-/// Long bodies of one sender that may arrive at once.
-const LONG_BODIES_PER_SENDER: u32 = 16;
 
 /// The tower service of one endpoint. Cheap to clone.
 #[derive(Clone)]
@@ -136,10 +131,11 @@ impl EndpointSpec {
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
         let app = &self.state.app;
         let Authorized { caller, token } = self.authorize(request, meta).await?;
+        meta.held.admit(&self.state.held, &caller, meta.client, request.headers())?;
         // Some clients send the parameters of a GET in a body.
         let has_body = !request.body().is_end_stream();
         // Rarely used or large futures are boxed separately, because this one is allocated for every request.
-        let body = if has_body { Box::pin(self.read_body(request, &caller, meta)).await? } else { Bytes::new() };
+        let body = if has_body { Box::pin(self.read_body(request, meta)).await? } else { Bytes::new() };
         // Taken after the body has arrived: slow senders must not use up the permits.
         let _permit = self
             .state
@@ -154,7 +150,6 @@ impl EndpointSpec {
             }
             _ => None,
         };
-        let coding = coding_of_new_content(request.headers());
         let context = RequestContext {
             meta: Arc::clone(meta),
             caller,
@@ -169,36 +164,32 @@ impl EndpointSpec {
             inbox: Arc::clone(&self.state.inbox),
         };
         let future = self.handler.start(context, path, request.uri())?;
-        let response = match audit {
-            Some(audit) => Box::pin(run_audited(audit, future)).await?,
-            None => future.await?,
-        };
-        unread_responses::limit(&self.state, meta, coding, response).await
+        match audit {
+            Some(audit) => Box::pin(run_audited(audit, future)).await,
+            None => future.await,
+        }
     }
 
     async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Authorized> {
         let authorized = guard::authorize(&self.state.app, self.access, request.headers(), meta).await;
         if authorized.is_err() {
+            meta.held.admit(&self.state.held, &Caller::Anonymous, meta.client, request.headers())?;
             let body = mem::take(request.body_mut());
             Box::pin(body::discard(body, request.headers())).await;
         }
         authorized
     }
 
-    async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, meta: &RequestMeta) -> Result<Bytes> {
+    async fn read_body(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Bytes> {
         let limits = &self.state.app.core.config.limits;
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
-        let permit = || {
-            let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
-            let permit = self.state.long_bodies.try_acquire(sender, LONG_BODIES_PER_SENDER);
-            permit.ok_or_else(|| overloaded(("Too many long request bodies are arriving.", "正在接收的长请求过多。")))
-        };
-        let read = body::read(body, request.headers(), limit, permit);
+        let hold = |bytes| meta.held.grow(bytes);
+        let read = body::read(body, request.headers(), limit, hold);
         match tokio::time::timeout(limits.body_timeout, read).await {
             Ok(bytes) => {
                 let is_parameter = |name: &str| self.handler.declares(name);
-                body_encoding::unpack(bytes?, request.headers_mut(), limit, is_parameter).await
+                body_encoding::unpack(bytes?, request.headers_mut(), limit, is_parameter, hold).await
             }
             Err(_) => Err(Code::RequestTimeout.into()),
         }
@@ -296,9 +287,14 @@ fn failed_proof(code: Code) -> Option<&'static str> {
 }
 
 /// Responds to a path or method without an endpoint.
-pub async fn reject(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+pub async fn reject(state: &HttpState, code: Code, mut request: Request<Body>) -> Response<Body> {
+    let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
+        return problem(&code.into(), &RequestMeta::unknown());
+    };
+    if let Err(error) = meta.held.admit(&state.held, &Caller::Anonymous, meta.client, request.headers()) {
+        return problem(&error, &meta);
+    }
     let (parts, body) = request.into_parts();
     body::discard(body, &parts.headers).await;
-    let meta = parts.extensions.get::<Arc<RequestMeta>>();
-    Ok(problem(&code.into(), meta.map_or(&RequestMeta::unknown(), |meta| &**meta)))
+    problem(&code.into(), &meta)
 }

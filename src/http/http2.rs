@@ -5,14 +5,16 @@
 
 use std::{
     collections::HashMap,
-    convert::Infallible,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use axum::{
-    body::{Body, HttpBody},
+    body::{Body, Bytes, HttpBody},
     http::{HeaderMap, HeaderValue, header, uri::PathAndQuery},
 };
 use hyper::{Request, Response, Uri, body::Incoming, server::conn::http2, service::service_fn};
@@ -26,18 +28,23 @@ use tokio::{
     time::Instant,
 };
 
-use super::connection::{CHUNK_BYTES, ConnectionHold, Phase, ResponseBody};
+use super::{
+    connection::{CHUNK_BYTES, ConnectionHold, Phase, ResponseBody},
+    held_bytes::HeldPools,
+    request_meta::RequestMeta,
+};
 use crate::concurrency::lock::lock_unpoisoned;
 
 /// The protocol's name in TLS.
 pub const ALPN: &[u8] = b"h2";
-/// Requests that may run at once on a connection.
-const STREAMS: u32 = 100;
-/// Bytes of request bodies that may arrive before they are read: of one request, and of all on a connection.
-const STREAM_WINDOW: u32 = 64 << 10;
-const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Requests that may run at once on a connection. Each has a place in tables of the connection, which never shrink.
+const STREAMS: u32 = 16;
+/// Bytes of request bodies that may arrive on a connection before they are read.
+const WINDOW: u32 = 64 << 10;
 /// Requests without a response that a client may cancel before it must have waited for as many responses.
 const CANCELLED_REQUESTS: u64 = 100;
+/// Headers of a request.
+const HEADERS: usize = 100;
 /// Checks for unread responses within one idle timeout.
 const CHECKS: u32 = 4;
 
@@ -49,6 +56,7 @@ pub struct Http2Connection {
     pub idle: Duration,
     /// Largest request head, in bytes.
     pub head: usize,
+    pub held: Arc<HeldPools>,
 }
 
 impl Http2Connection {
@@ -56,27 +64,31 @@ impl Http2Connection {
     pub async fn serve<S, F, Fut>(self, stream: S, watcher: Watcher, respond: F)
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
-        F: Fn(IpAddr, Request<Incoming>) -> Fut + 'static,
+        F: Fn(IpAddr, Request<Incoming>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Response<Body>> + Send + 'static,
     {
-        let Self { peer, phase, idle, head } = self;
+        let Self { peer, phase, idle, head, held } = self;
         let requests = Arc::new(RunningRequests { phase, counts: Mutex::default(), abused: Notify::new() });
-        let running = Arc::clone(&requests);
+        let (running, respond) = (Arc::clone(&requests), Arc::new(respond));
         let service = service_fn(move |request: Request<Incoming>| {
-            let mut hold = RunningRequests::begin(&running);
-            let response = respond(peer, in_http1_form(request));
+            let request_hold = RunningRequests::begin(&running);
+            // hyper has the same limit for HTTP/1. A head that is refused is dropped at once.
+            let has_few = request.headers().len() <= HEADERS;
+            let arriving = if has_few { held.arrive(peer, request.headers()) } else { None };
+            let (arrived, respond) = (arriving.map(|arriving| (arriving, request)), Arc::clone(&respond));
             async move {
-                let response = response.await;
-                // hyper asks for the body once the head is sent, which fails for a cancelled request.
-                hold.is_answered = response.body().is_end_stream();
-                Ok::<_, Infallible>(response.map(|body| ResponseBody::new(body, hold)))
+                let (arriving, request) = arrived.ok_or(h2::Reason::REFUSED_STREAM)?;
+                // In a box that is made once the request runs: many may wait for that.
+                let responding = Box::pin(respond(peer, in_http1_form(request)));
+                drop(arriving);
+                request_hold.pass(responding.await)
             }
         });
         let connection = http2::Builder::new(TokioExecutor::new())
             .max_concurrent_streams(STREAMS)
             .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
             .max_send_buf_size(CHUNK_BYTES)
             .serve_connection(TokioIo::new(stream), service);
         tokio::select! {
@@ -111,7 +123,12 @@ impl RunningRequests {
         counts.running += 1;
         counts.begun += 1;
         requests.phase.responding();
-        RequestHold { requests: Arc::clone(requests), number: counts.begun, is_answered: false, is_unread: false }
+        RequestHold {
+            requests: Arc::clone(requests),
+            number: counts.begun,
+            is_answered: AtomicBool::new(false),
+            meta: OnceLock::new(),
+        }
     }
 
     /// Returns the reason for which the connection must end, once there is one.
@@ -129,26 +146,57 @@ impl RunningRequests {
     }
 }
 
-/// One running request, until its response is sent or its client has cancelled it.
+/// One running request, until the last part of its response is written or its client has cancelled it.
 struct RequestHold {
     requests: Arc<RunningRequests>,
     number: u64,
-    is_answered: bool,
-    is_unread: bool,
+    is_answered: AtomicBool,
+    /// Holds the memory of the request in the ledger.
+    meta: OnceLock<Arc<RequestMeta>>,
 }
 
-impl ConnectionHold for RequestHold {
-    fn wants_data(&mut self) {
-        self.is_answered = true;
-        if self.is_unread {
-            self.is_unread = false;
-            lock_unpoisoned(&self.requests.counts).unread.remove(&self.number);
+impl RequestHold {
+    /// Returns a response that holds its request. One without room in the ledger is refused, so that nothing of it is kept:
+    /// its client may send the request again.
+    fn pass(self, mut response: Response<Body>) -> Result<Response<ResponseBody<Body, Arc<Self>>>, h2::Error> {
+        let meta = response.extensions_mut().remove::<Arc<RequestMeta>>().ok_or(h2::Reason::REFUSED_STREAM)?;
+        let is_whole = response.body().is_end_stream();
+        // hyper asks for the body once the head is sent, which fails for a cancelled request.
+        self.is_answered.store(is_whole, Ordering::Relaxed);
+        if !is_whole {
+            self.is_unread();
         }
+        self.meta.get_or_init(|| meta);
+        Ok(response.map(|body| ResponseBody::new(body, Arc::new(self))))
     }
 
-    fn has_data(&mut self) {
-        self.is_unread = true;
+    fn is_unread(&self) {
         lock_unpoisoned(&self.requests.counts).unread.insert(self.number, Instant::now());
+    }
+}
+
+impl ConnectionHold for Arc<RequestHold> {
+    fn wants_data(&mut self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+        lock_unpoisoned(&self.requests.counts).unread.remove(&self.number);
+    }
+
+    /// A piece holds the request too: a client may let it wait after the body has ended.
+    fn has_data(&mut self, piece: Bytes) -> Bytes {
+        self.is_unread();
+        Bytes::from_owner(HeldPiece { piece, _hold: Arc::clone(self) })
+    }
+}
+
+/// A piece of a response in the connection's queue.
+struct HeldPiece {
+    piece: Bytes,
+    _hold: Arc<RequestHold>,
+}
+
+impl AsRef<[u8]> for HeldPiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.piece
     }
 }
 
@@ -157,7 +205,7 @@ impl Drop for RequestHold {
         let mut counts = lock_unpoisoned(&self.requests.counts);
         counts.unread.remove(&self.number);
         counts.running -= 1;
-        if self.is_answered {
+        if *self.is_answered.get_mut() {
             counts.answered += 1;
         } else {
             counts.cancelled += 1;

@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{
     allowed_hosts::AllowedHosts,
     connection_limiter::ConnectionLimiter,
+    held_bytes::HeldPools,
     inbox_hub::InboxHub,
     live_interpretations::LiveInterpretations,
     metrics::{Metrics, requests::RequestMetrics},
@@ -46,6 +47,7 @@ pub struct Listener {
     pub acceptor: Option<TlsAcceptor>,
     pub service: ListenerService,
     pub limiter: ConnectionLimiter,
+    pub held: Arc<HeldPools>,
 }
 
 /// The service behind a listener.
@@ -81,7 +83,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     // Public listeners are reached under any name that points at them, and with TLS browsers check the name themselves.
     let is_private = server.address().ip().is_loopback() && !server.has_tls();
     let hosts = if is_private { private_hosts.clone() } else { AllowedHosts::any() };
-    let layer = RequestLayer::new(Arc::clone(app), routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
+    let layer = RequestLayer::new(&state, routes::router(&state, part)?, hosts, Arc::clone(&requests))?;
     let layer = layer.with_console(part == Part::Everything);
     let mut listeners = Vec::new();
     if let Some(address) = app.core.config.metrics.listen {
@@ -89,7 +91,8 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
         announce(&format!("metrics are at http://{}/metrics", address_of(&socket)?));
         let service = ListenerService::Metrics(Metrics::new(app, &requests, private_hosts.clone()));
         // A limiter of its own, so that many clients on other listeners do not make metrics unavailable.
-        listeners.push(Listener { socket, acceptor: None, service, limiter: ConnectionLimiter::new(app) });
+        let (limiter, held) = (ConnectionLimiter::new(app), Arc::clone(&state.held));
+        listeners.push(Listener { socket, acceptor: None, service, limiter, held });
     }
     let limiter = ConnectionLimiter::new(app);
     let tls = Tls::open(app)?;
@@ -99,7 +102,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Listeners> {
     let mut add = |socket: TcpListener, acceptor: Option<TlsAcceptor>, service, limiter, purpose: &str| {
         let scheme = if acceptor.is_some() { "https" } else { "http" };
         announce(&format!("yarrow {purpose} {scheme}://{}", address_of(&socket)?));
-        listeners.push(Listener { socket, acceptor, service, limiter });
+        listeners.push(Listener { socket, acceptor, service, limiter, held: Arc::clone(&state.held) });
         Ok::<_, Error>(())
     };
     let mut console = console_address(&main, acceptor.is_some())?;

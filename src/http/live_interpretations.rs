@@ -188,12 +188,6 @@ impl LiveListener {
         Self { changes: live.changes.subscribe(), live }
     }
 
-    /// Returns the memory that a stream to this listener may hold: its share of text and record, and the last event.
-    pub fn held_bytes(&self, max_response_bytes: u64) -> u64 {
-        let state = lock_unpoisoned(&self.live.state);
-        if state.outcome.is_some() { 3 * state.text.len() as u64 } else { 3 * max_response_bytes }
-    }
-
     /// Waits until the call has begun.
     ///
     /// # Errors

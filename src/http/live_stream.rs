@@ -66,7 +66,6 @@ impl fmt::Display for EventId {
 
 /// Responds with the events of an interpretation, from a position of its text.
 pub fn respond(context: &RequestContext, listener: LiveListener, call: LiveCall, position: usize) -> SseResponse {
-    let held = listener.held_bytes(context.app.core.config.llm.max_response_bytes.0);
     let mut checks = interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = LiveStream {
@@ -78,7 +77,7 @@ pub fn respond(context: &RequestContext, listener: LiveListener, call: LiveCall,
         checks,
     };
     let final_event = FinalEvent::named("error", &SseError::of(&shutting_down(), &context.meta));
-    SseResponse::of_events(context, unfold(stream, LiveStream::next), final_event, held)
+    SseResponse::of_events(context, unfold(stream, LiveStream::next), final_event)
 }
 
 /// The state of a stream between two events.
@@ -106,6 +105,10 @@ impl LiveStream {
             }
             Stage::Running => self.next_text().await,
             Stage::Over => return None,
+        };
+        let event = match self.meta.held.grow(event.len()) {
+            Ok(()) => event,
+            Err(error) => self.end_with_error(&error),
         };
         Some((event, self))
     }

@@ -9,7 +9,7 @@ use axum::{
 use brotli::enc::BrotliEncoderParams;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::{content_negotiation::quality, held_bytes::HeldBytes};
+use super::{content_negotiation::quality, held_bytes::BodyBytes};
 use crate::error::{Error, Result};
 
 /// Slower levels make texts hardly smaller.
@@ -109,7 +109,7 @@ fn brotli_of(plain: &[u8]) -> Result<Bytes> {
 impl SelectedEncoding {
     pub fn into_response(self, content_type: HeaderValue) -> Response<Body> {
         let mut response = Response::new(Body::from(self.bytes));
-        response.extensions_mut().insert(HeldBytes::SHARED);
+        response.extensions_mut().insert(BodyBytes::NONE);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, content_type);
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));

@@ -1,7 +1,9 @@
 //! The outer layer of every request: request id, client address, compression, log line and network log entry.
 
 use std::{
+    convert::Infallible,
     fmt::Write,
+    future::ready,
     net::IpAddr,
     sync::{
         Arc,
@@ -12,9 +14,9 @@ use std::{
 
 use axum::{
     body::Body,
-    http::{HeaderName, HeaderValue, Method, Request, Response, Version, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version, header},
 };
-use tower::ServiceExt;
+use tower::{ServiceExt, service_fn};
 use tower_http::{
     CompressionLevel,
     compression::{
@@ -35,10 +37,12 @@ use crate::{
         content_negotiation::COMPRESSED_ABOVE,
         cors::{self, Cors},
         cross_site,
+        held_bytes::{self, HeldPools},
         metrics::requests::{RequestMetrics, method_name},
         precompressed::{ContentCoding, coding_of_new_content},
         reply::problem,
-        request_meta::RequestMeta,
+        request_meta::{Caller, RequestMeta},
+        state::HttpState,
     },
     store,
     types::fill_random,
@@ -66,12 +70,20 @@ struct Shared {
     cors: Cors,
     ids: RequestIds,
     metrics: Arc<RequestMetrics>,
+    held: Arc<HeldPools>,
 }
 
 impl RequestLayer {
-    pub fn new(app: Arc<App>, router: axum::Router, hosts: AllowedHosts, metrics: Arc<RequestMetrics>) -> Result<Self> {
+    pub fn new(
+        state: &HttpState,
+        router: axum::Router,
+        hosts: AllowedHosts,
+        metrics: Arc<RequestMetrics>,
+    ) -> Result<Self> {
+        let (app, held) = (Arc::clone(&state.app), Arc::clone(&state.held));
         let (ids, cors) = (RequestIds::new()?, Cors::new(&app.core.config));
-        Ok(Self { shared: Arc::new(Shared { app, cors, ids, metrics }), router, hosts, hsts: None, has_console: false })
+        let shared = Arc::new(Shared { app, cors, ids, metrics, held });
+        Ok(Self { shared, router, hosts, hsts: None, has_console: false })
     }
 
     /// Returns a layer with the same state for another listener.
@@ -111,7 +123,14 @@ impl RequestLayer {
         let guard = AccessLogGuard { shared: &self.shared, meta: &meta, method, status: CLIENT_DISCONNECTED };
         let page = self.shared.cors.origin_of(&request, &self.shared.app.core.config.server);
         let is_shared = cors::serves(request.uri().path());
-        let mut response = self.respond(request, Arc::clone(&meta)).await;
+        let coding = coding_of_new_content(request.headers());
+        let accepted = coding.and_then(|_| request.headers().get(header::ACCEPT_ENCODING).cloned());
+        let response = self.respond(request, Arc::clone(&meta)).await;
+        let response = self.hold(&meta, coding, response);
+        let mut response = match coding.zip(accepted) {
+            Some((coding, accepted)) => Box::pin(compressed(response, coding, accepted)).await,
+            None => response,
+        };
         // Some endpoints of administrators are outside /admin.
         let is_shared = is_shared && meta.endpoint.get().is_none_or(|endpoint| endpoint.admits_pages);
         self.shared.cors.add_to(response.headers_mut(), is_shared, page);
@@ -119,6 +138,21 @@ impl RequestLayer {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
         }
         guard.finish(response)
+    }
+
+    /// Adds a response to the memory that its request holds, which the connection gives back. A response for which there
+    /// is no room is replaced by an error. If there is none for the request either, the connection does not keep it.
+    fn hold(&self, meta: &Arc<RequestMeta>, coding: Option<ContentCoding>, response: Response<Body>) -> Response<Body> {
+        let admitted = meta.held.admit(&self.shared.held, &Caller::Anonymous, meta.client, &HeaderMap::new());
+        let has_room = admitted.is_ok();
+        let held = admitted.and_then(|()| meta.held.grow(held_bytes::of_response(&response, coding)));
+        let mut response = held.map_or_else(|error| problem(&error, meta), |()| response);
+        if has_room {
+            response.extensions_mut().insert(Arc::clone(meta));
+        } else {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 
     async fn respond(&self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
@@ -145,22 +179,28 @@ impl RequestLayer {
         }
         merge_slashes(&mut request);
         request.extensions_mut().insert(meta);
-        let coding = coding_of_new_content(request.headers());
-        let outcome = if let Some(coding) = coding {
-            let compression = Compression::new(self.router.clone())
-                .quality(CompressionLevel::Fastest)
-                .gzip(coding == ContentCoding::Gzip)
-                .br(coding == ContentCoding::Brotli)
-                // Events must arrive at once, and some clients decompress only complete responses.
-                .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-            Box::pin(compression.oneshot(request)).await.map(|response| response.map(Body::new))
-        } else {
-            self.router.clone().oneshot(request).await
-        };
-        match outcome {
+        match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }
+    }
+}
+
+/// Compresses a response that is long enough, as the client accepts it.
+async fn compressed(response: Response<Body>, coding: ContentCoding, accepted: HeaderValue) -> Response<Body> {
+    let mut request = Request::new(());
+    request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+    let mut response = Some(response);
+    let respond = service_fn(move |_| ready(Ok::<_, Infallible>(response.take().unwrap_or_default())));
+    let compression = Compression::new(respond)
+        .quality(CompressionLevel::Fastest)
+        .gzip(coding == ContentCoding::Gzip)
+        .br(coding == ContentCoding::Brotli)
+        // Events must arrive at once, and some clients decompress only complete responses.
+        .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
+    match compression.oneshot(request).await {
+        Ok(response) => response.map(Body::new),
+        Err(never) => match never {},
     }
 }
 

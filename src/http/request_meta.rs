@@ -22,7 +22,7 @@ use crate::{
         },
     },
     error::{Fault, FieldCode, FieldError},
-    http::content_negotiation::preferred_locale,
+    http::{content_negotiation::preferred_locale, held_bytes::HeldBytes},
     types::{Locale, UserId},
 };
 
@@ -51,6 +51,8 @@ pub struct RequestMeta {
     pub subject: OnceLock<UserId>,
     /// The reason that an administrator gave.
     pub reason: OnceLock<String>,
+    /// The memory that the request holds, until the last part of the request and its response is gone.
+    pub held: HeldBytes,
 }
 
 impl RequestMeta {
@@ -68,6 +70,7 @@ impl RequestMeta {
             user: OnceLock::new(),
             subject: OnceLock::new(),
             reason: OnceLock::new(),
+            held: HeldBytes::default(),
         }
     }
 

@@ -173,14 +173,14 @@ pub fn router(state: &Arc<HttpState>, part: Part) -> Result<Router> {
         }
     }
     let rejecting = |code| {
-        let console = (part != Part::EverythingButAdmin).then(|| Arc::clone(state));
+        let state = Arc::clone(state);
         move |request: Request<Body>| {
-            let console = console.clone().filter(|_| console::is_below(request.uri().path()));
+            let state = Arc::clone(&state);
             async move {
-                match console {
-                    Some(state) => Ok(console::reject(state, code, request).await),
-                    None => reject(code, request).await,
+                if part != Part::EverythingButAdmin && console::is_below(request.uri().path()) {
+                    return console::reject(state, code, request).await;
                 }
+                reject(&state, code, request).await
             }
         }
     };

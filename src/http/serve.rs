@@ -20,6 +20,7 @@ use super::{
     connection::{Phase, StreamLimits, TimedStream},
     connection_limiter::ConnectionPermit,
     event_connection::{self, Handover},
+    held_bytes::HeldPools,
     http2::{self, Http2Connection},
     inbox_hub,
     listener::{self, Listener, ListenerService, Listeners},
@@ -182,8 +183,8 @@ async fn accept(listener: &Listener, connections: &GracefulShutdown, ends: &watc
                 if let Some(permit) = listener.limiter.admit(peer.ip().to_canonical()) {
                     let service = listener.service.clone();
                     let limits = listener.limiter.limits;
-                    let connection =
-                        Connection { permit, service, phase: Phase::default(), limits, ends: ends.clone() };
+                    let (phase, held) = (Phase::default(), Arc::clone(&listener.held));
+                    let connection = Connection { permit, service, phase, limits, held, ends: ends.clone() };
                     spawn_connection(stream, listener, connection, connections);
                 }
             }
@@ -202,6 +203,7 @@ struct Connection {
     service: ListenerService,
     phase: Phase,
     limits: StreamLimits,
+    held: Arc<HeldPools>,
     /// True once streams must end because of a shutdown.
     ends: watch::Receiver<bool>,
 }
@@ -248,7 +250,7 @@ impl Connection {
                     Some(handover) => handover.pass(response).await,
                     None => response,
                 };
-                Ok::<_, Infallible>(response.map(|body| phase.clone().responding_until_end_of(body)))
+                Ok::<_, Infallible>(phase.clone().responding_until_end_of(response))
             }
         };
         let connection = http1::Builder::new()
@@ -277,8 +279,8 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let Self { permit, service, phase, limits, ends } = self;
-        let connection = Http2Connection { peer: permit.peer, phase, idle: limits.idle, head: HEAD_BUFFER };
+        let Self { permit, service, phase, limits, held, ends } = self;
+        let connection = Http2Connection { peer: permit.peer, phase, idle: limits.idle, head: HEAD_BUFFER, held };
         let respond = move |peer, request| {
             let (service, ends) = (service.clone(), ends.clone());
             async move { end_on_shutdown(service.respond(peer, request).await, &ends) }

@@ -18,7 +18,6 @@ use utoipa::ToSchema;
 
 use super::{
     event_connection::RareEvents,
-    held_bytes::HeldBytes,
     openapi::schemas::{reference, schemas},
     reply::{Json, Reply, ReplyDescription},
     request_context::RequestContext,
@@ -86,7 +85,6 @@ pub struct SseResponse {
     events: BoxStream<'static, Bytes>,
     heartbeat: Duration,
     final_event: FinalEvent,
-    held: HeldBytes,
     /// The time of the response, if its events are rare.
     rare_events_at: Option<Timestamp>,
 }
@@ -151,6 +149,7 @@ pub async fn stream_from_blocking_thread<T>(
     prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
     stream: impl FnOnce(&App, &RequestMeta, &SseSender, T, StartSignal) + Send + 'static,
 ) -> Result<SseResponse> {
+    context.meta.held.grow(BUFFERED_BYTES as usize)?;
     let (sender, response) = SseSender::channel(context, final_event);
     let (start, started) = oneshot::channel();
     let (app, meta) = (Arc::clone(&context.app), Arc::clone(&context.meta));
@@ -173,8 +172,7 @@ impl SseSender {
         let heartbeat = context.app.core.config.llm.heartbeat;
         let free_bytes = Arc::new(Semaphore::new(BUFFERED_BYTES as usize));
         let events = Box::pin(ReceiverStream::new(receiver).map(|event: BufferedEvent| event.bytes));
-        // A sender holds no more than the buffer of a connection would.
-        let response = SseResponse { events, heartbeat, final_event, held: HeldBytes::SHARED, rare_events_at: None };
+        let response = SseResponse { events, heartbeat, final_event, rare_events_at: None };
         (Self { sender, free_bytes, authorization }, response)
     }
 
@@ -250,16 +248,14 @@ pub fn named_event(event: &str, data: &impl Serialize) -> String {
 }
 
 impl SseResponse {
-    /// Builds a response that asks for its next event whenever the last one is sent. `held` is the memory that it may
-    /// hold until it is read.
+    /// Builds a response that asks for its next event whenever the last one is sent.
     pub fn of_events(
         context: &RequestContext,
         events: impl Stream<Item = Bytes> + Send + 'static,
         final_event: FinalEvent,
-        held: u64,
     ) -> Self {
         let heartbeat = context.app.core.config.llm.heartbeat;
-        Self { events: Box::pin(events), heartbeat, final_event, held: HeldBytes(held), rare_events_at: None }
+        Self { events: Box::pin(events), heartbeat, final_event, rare_events_at: None }
     }
 
     /// Marks the events as rare: an HTTP/1 connection then keeps no buffers for them, and closes after the last one.
@@ -268,14 +264,13 @@ impl SseResponse {
     }
 
     pub fn into_response(self) -> Response<Body> {
-        let Self { events, heartbeat, final_event, held, rare_events_at } = self;
+        let Self { events, heartbeat, final_event, rare_events_at } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = events.timeout_repeating(ticks);
         let heartbeat = Bytes::from_static(b": heartbeat\n\n");
         let bytes = events.map(move |event| Ok::<_, Infallible>(event.unwrap_or_else(|_| heartbeat.clone())));
         let mut response = Response::new(Body::from_stream(bytes));
         response.extensions_mut().insert(final_event);
-        response.extensions_mut().insert(held);
         if let Some(now) = rare_events_at {
             response.extensions_mut().insert(RareEvents);
             // hyper adds it to other responses.

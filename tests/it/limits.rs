@@ -225,8 +225,8 @@ fn a_slow_body_takes_no_request_permit() {
 }
 
 #[test]
-fn limits_slow_large_bodies_by_sender() {
-    let server = Setup::default().start();
+fn limits_the_held_bytes_of_slow_bodies_by_sender() {
+    let server = Setup::default().with("LIMITS_HELD_BYTES_PER_USER", "1 MiB").start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
     let long = json!({ "localRecordId": "1", "aiResult": format!("x{}", "\u{1}".repeat(16_000)) }).to_string();
     let (beginning, end) = long.split_at(40_000);
@@ -246,32 +246,24 @@ fn limits_slow_large_bodies_by_sender() {
         wire.0.set_nonblocking(false).unwrap();
         is_answered
     };
-    let mut wires: Vec<_> = (0..18).map(|_| begin(&user)).collect();
-    eventually("two are rejected", || wires.iter().filter(|wire| is_answered(wire)).count() == 2);
-    let (mut refused, mut slow): (Vec<_>, Vec<_>) = wires.drain(..).partition(is_answered);
-    for wire in &mut refused {
-        assert!(wire.send(end));
-        let (head, body) = wire.receive().unwrap();
-        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
-        assert!(String::from_utf8(body).unwrap().contains("\"overloaded\""));
-    }
-    // Small bodies of the user and all bodies of others still arrive.
-    let short = json!({ "localRecordId": "2", "jsonData": "x".repeat(15_000) });
-    server.post("/divination-history/save").by(&user).json(&short).send().expect(200);
+    let mut wires: Vec<_> = (0..30).map(|_| begin(&user)).collect();
+    eventually("some are rejected", || wires.iter().any(is_answered));
+    let (mut refused, slow): (Vec<_>, Vec<_>) = wires.drain(..).partition(is_answered);
+    let (head, body) = refused[0].receive().unwrap();
+    assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
+    assert!(String::from_utf8(body).unwrap().contains("\"overloaded\""));
+    assert!(slow.len() > 5, "{}", slow.len());
+    // Bodies of others still arrive.
     let save = |user: &Caller| {
         let mut wire = begin(user);
         assert!(wire.send(end));
         status(&mut wire)
     };
     assert_eq!(save(&other), "200");
-    assert_eq!(save(&user), "503");
-    // Completed and aborted bodies release their permits.
-    assert!(slow[0].send(end));
-    assert_eq!(status(&mut slow[0]), "200");
-    assert_eq!(save(&user), "200");
-    drop(slow);
-    eventually("all permits are released", || {
-        let mut wires: Vec<_> = (0..16).map(|_| begin(&user)).collect();
+    // Aborted and completed bodies give their bytes back.
+    drop((slow, refused));
+    eventually("the bytes are given back", || {
+        let mut wires: Vec<_> = (0..8).map(|_| begin(&user)).collect();
         wires.iter_mut().all(|wire| wire.send(end) && status(wire) == "200")
     });
 }
@@ -333,64 +325,29 @@ fn ask_for_all(server: &Server, user: &Caller) -> RawConnection {
 }
 
 #[test]
-fn limits_a_user_to_one_large_response_at_a_time() {
+fn limits_a_user_to_few_large_responses_at_a_time() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
-    // More than the socket buffers hold.
+    // More than the socket buffers hold, and more than half of what a user may leave unread.
     save_long_records(&server, &user, 90);
     save_long_records(&server, &other, 10);
     let list = |user: &Caller| list_all(&server, user);
     let mut reader = ask_for_all(&server, &user);
     expect_beginning(&reader);
-    // Longer than an unread response may take.
-    let (started_at, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
-    while started_at.elapsed() < Duration::from_secs(17) {
-        reader.0.read_exact(&mut piece).unwrap();
-        received.extend_from_slice(&piece);
-        sleep(Duration::from_millis(100));
-    }
     let refused = list(&user).send().expect_problem(503, "overloaded");
     assert!(refused.header("retry-after").is_some());
     // Other users and small responses are not affected.
     list(&other).send().expect(200);
     server.get("/coin/balance").by(&user).send().expect(200);
+    let mut received = Vec::new();
     reader.0.read_to_end(&mut received).unwrap();
     assert!(received.len() > 17_000_000 && received.ends_with(b"}"), "{} bytes", received.len());
-    // A client that disconnects releases the slot too.
+    // A client that disconnects gives its bytes back too.
     let leaving = ask_for_all(&server, &user);
     expect_beginning(&leaving);
     list(&user).send().expect(503);
     drop(leaving);
-    eventually("the permit is released again", || list(&user).send().status == 200);
-}
-
-#[test]
-fn an_unread_large_response_yields_its_slot() {
-    let server = Setup::default().in_own_process().start();
-    let user = server.sign_in("13800138000");
-    save_long_records(&server, &user, 90);
-    let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
-    let before = server.memory();
-    let mut wires = Vec::new();
-    for _ in 0..2 {
-        // All of these stay open and unread.
-        let started_at = Instant::now();
-        eventually("another is sent", || {
-            let (wire, mut head) = (ask_for_all(&server, &user), [0; 12]);
-            wire.0.peek(&mut head).unwrap();
-            wires.push(wire);
-            sleep(Duration::from_millis(300));
-            head.ends_with(b"200")
-        });
-        assert!(started_at.elapsed() < Duration::from_secs(40), "{:?}", started_at.elapsed());
-        let grown = server.memory().saturating_sub(before);
-        assert!(grown < 2 * length, "{} connections use {grown}", wires.len());
-    }
-    assert!(wires.len() > 10, "{}", wires.len());
-    // The client notices the truncation.
-    let mut whole = Vec::new();
-    let _ = wires[0].0.read_to_end(&mut whole);
-    assert!((1..length).contains(&(whole.len() as u64)), "{}", whole.len());
+    eventually("there is room again", || list(&user).send().status == 200);
 }
 
 /// Sends a request more often than the socket buffers hold its response, and reads nothing.
@@ -426,14 +383,13 @@ fn list_status(server: &Server, user: &Caller, from: &str) -> u16 {
 }
 
 #[test]
-fn limits_the_unread_bytes_of_a_user() {
+fn limits_the_held_bytes_of_a_user() {
     let server = Setup::default().in_own_process().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
-    // Just below the size of a large response.
     save_long_records(&server, &user, 5);
     save_long_records(&server, &other, 5);
     let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
-    assert!((900 << 10..1 << 20).contains(&length), "{length}");
+    assert!(length > 900 << 10, "{length}");
     let before = server.memory();
     let wires: Vec<_> = (0..100).map(|_| leave_unread(&server, &list_request(&user, 100, "203.0.113.1"))).collect();
     eventually("the budget is spent", || list_all(&server, &user).send().status == 503);
@@ -448,8 +404,8 @@ fn limits_the_unread_bytes_of_a_user() {
 }
 
 #[test]
-fn limits_the_unread_bytes_of_a_network_and_overall() {
-    let setup = Setup::default().with("LIMITS_UNREAD_BYTES_PER_CLIENT", "2 MiB").with("LIMITS_UNREAD_BYTES", "3 MiB");
+fn limits_the_held_bytes_of_a_network_and_overall() {
+    let setup = Setup::default().with("LIMITS_HELD_BYTES_PER_CLIENT", "2 MiB").with("LIMITS_HELD_BYTES", "4 MiB");
     let server = setup.start();
     let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
     for user in &users {

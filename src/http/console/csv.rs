@@ -25,7 +25,7 @@ use super::{
 use crate::{
     app::App,
     error::{Code, Error, Result, Sentence},
-    http::held_bytes::HeldBytes,
+    http::held_bytes::BodyBytes,
     types::{FORMULA_STARTS, PageRequest},
 };
 
@@ -34,7 +34,7 @@ pub const ROWS: u32 = 2_000;
 /// Tells spreadsheets that the file is UTF-8.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// The memory that a file holds while it is sent.
-const HELD_BYTES: u64 = 2 << 20;
+const HELD_BYTES: usize = 2 << 20;
 
 /// Returns the next rows of a list; none at its end.
 pub type NextRows<T> = Box<dyn FnMut(&App) -> Result<Vec<T>> + Send>;
@@ -121,7 +121,7 @@ async fn begin<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList<T>
 /// `internal` for a name that no header can carry.
 pub fn respond(name: &str, body: Body) -> Result<Response<Body>> {
     let mut response = Response::new(body);
-    response.extensions_mut().insert(HeldBytes(HELD_BYTES));
+    response.extensions_mut().insert(BodyBytes(HELD_BYTES));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")).map_err(Error::internal)?;

@@ -35,7 +35,7 @@ use crate::{
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
-    http::{reply, request_context::RequestContext, request_meta::RequestMeta},
+    http::{body::require_few_fields, reply, request_context::RequestContext, request_meta::RequestMeta},
     store::Read,
     types::{Locale, PageRequest, Paginated, Secret, TimeInput, Timestamp, UserId, clean, time_range},
 };
@@ -50,8 +50,13 @@ const MOST_WAITING: u32 = 1000;
 pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
-    pub fn parse(encoded: &[u8]) -> Self {
-        Self(url::form_urlencoded::parse(encoded).into_owned().collect())
+    /// Splits a query or a form.
+    ///
+    /// # Errors
+    /// `invalid_request` for too many fields.
+    pub fn parse(encoded: &[u8]) -> Result<Self> {
+        require_few_fields(encoded)?;
+        Ok(Self(url::form_urlencoded::parse(encoded).into_owned().collect()))
     }
 
     /// Returns the trimmed value of a field, empty if it is missing.

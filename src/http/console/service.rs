@@ -23,13 +23,12 @@ use crate::{
     domain::operations::admins::{self, Identity, networks},
     error::{Code, Error, Result},
     http::{
+        body,
         endpoint_service::{log_failure, panic_as_error, path_parameters, run_audited},
-        precompressed::coding_of_new_content,
         reply::problem,
         request_context::RequestContext,
         request_meta::{Caller, IdempotencyHeader, RequestMeta, audit_event},
         state::HttpState,
-        unread_responses,
     },
     types::sha256_of_parts,
 };
@@ -43,12 +42,10 @@ pub async fn respond(state: Arc<HttpState>, route: Arc<Route>, mut request: Requ
         return problem(&Error::internal("a request has no metadata"), &RequestMeta::unknown());
     };
     let _ = meta.console.set(BASE);
-    let coding = coding_of_new_content(request.headers());
     let outcome = AssertUnwindSafe(run(&state, &route, &meta, request)).catch_unwind().await;
     let mut response = panic_as_error(outcome).unwrap_or_else(|error| problem(&error, &meta));
     protect(&mut response);
-    let limited = unread_responses::limit(&state, &meta, coding, response).await;
-    limited.unwrap_or_else(|error| problem(&error, &meta))
+    response
 }
 
 async fn run(
@@ -58,16 +55,18 @@ async fn run(
     mut request: Request<Body>,
 ) -> Result<Response<Body>> {
     let target = request.uri().path().to_owned();
-    let (mut console, fault) = read(state, route, meta, &mut request).await?;
-    let admitted = match fault {
-        None => admit(route, &target, &mut console).await,
-        Some(fault) => Err(fault),
-    };
+    let mut body = mem::take(request.body_mut());
+    let mut console = read_head(state, route, meta, &mut request).await?;
+    let admitted = admit(state, route, &target, &mut console, &mut body).await;
     let console = Arc::new(console);
     let answered = match admitted {
         Ok(None) => handle(route, target, &console).await,
         Ok(Some(response)) => Ok(response),
-        Err(error) => Err(error),
+        Err(error) => {
+            // The rest of a form that is not read.
+            body::discard(body, &console.context.headers).await;
+            Err(error)
+        }
     };
     let answered = answered.unwrap_or_else(|error| {
         log_failure(&state.app.core.log_throttle, &error, meta);
@@ -76,34 +75,25 @@ async fn run(
     with_flash_shown(&console, answered)
 }
 
-/// Reads the request with its form, or the fault of a form that could not be read.
-async fn read(
+/// Reads the request without its form.
+async fn read_head(
     state: &Arc<HttpState>,
     route: &Route,
     meta: &Arc<RequestMeta>,
     request: &mut Request<Body>,
-) -> Result<(ConsoleRequest, Option<Error>)> {
+) -> Result<ConsoleRequest> {
     let path = path_parameters(request, &route.path).await?;
-    let timeout = state.app.core.config.limits.body_timeout;
-    let body = axum::body::to_bytes(mem::take(request.body_mut()), FORM_BYTES);
-    let (body, fault) = match tokio::time::timeout(timeout, body).await {
-        Ok(Ok(body)) => (body, None),
-        Ok(Err(_)) => (Bytes::new(), Some(Code::BodyTooLarge.into())),
-        Err(_) => (Bytes::new(), Some(Code::RequestTimeout.into())),
-    };
     let uri = request.uri();
     let address = match uri.path().match_indices('/').nth(route.page_depth) {
         Some((end, _)) if end > BASE.len() || end + 1 < uri.path().len() => uri.path()[..end].to_owned(),
         _ => uri.path_and_query().map_or(uri.path(), |address| address.as_str()).to_owned(),
     };
-    let query = FormFields::parse(uri.query().unwrap_or_default().as_bytes());
-    let form = if request.method() == Method::POST { FormFields::parse(&body) } else { FormFields::default() };
-    let idempotency = form_key(&form, uri.path(), &body);
+    let query = FormFields::parse(uri.query().unwrap_or_default().as_bytes())?;
     let headers = mem::take(request.headers_mut());
-    let console = ConsoleRequest {
+    Ok(ConsoleRequest {
         path,
         query,
-        form,
+        form: FormFields::default(),
         session: session::token(&headers),
         address,
         context: RequestContext {
@@ -111,7 +101,7 @@ async fn read(
             meta: Arc::clone(meta),
             caller: Caller::Anonymous,
             headers,
-            idempotency: idempotency.map(Box::new),
+            idempotency: None,
             audit: None,
             reports: Arc::clone(&state.reports),
             live: Arc::clone(&state.live),
@@ -119,8 +109,21 @@ async fn read(
             token: None,
             body: Bytes::new(),
         },
-    };
-    Ok((console, fault))
+    })
+}
+
+/// Reads the form, once it is known who sends it.
+async fn read_form(console: &mut ConsoleRequest, target: &str, body: Body) -> Result<()> {
+    let context = &mut console.context;
+    let hold = |bytes| context.meta.held.grow(bytes);
+    let read = body::read(body, &context.headers, FORM_BYTES, hold);
+    let read = tokio::time::timeout(context.app.core.config.limits.body_timeout, read).await;
+    let form = read.map_err(|_| Code::RequestTimeout)??;
+    // The fields are a copy.
+    hold(form.len())?;
+    console.form = FormFields::parse(&form)?;
+    context.idempotency = form_key(&console.form, target, &form).map(Box::new);
+    Ok(())
 }
 
 /// Returns the key that a form carries, so that a double click is one action.
@@ -130,28 +133,52 @@ fn form_key(form: &FormFields, path: &str, body: &[u8]) -> Option<IdempotencyHea
     Some(IdempotencyHeader { value, is_ambiguous: false, request_sha256 })
 }
 
-/// Checks session, right and cross-site token. Returns a response if the request goes no further.
-async fn admit(route: &Route, target: &str, console: &mut ConsoleRequest) -> Result<Option<Response<Body>>> {
-    if route.access != PageAccess::Files {
-        let client = console.context.meta.client;
-        console.context.app.core.store.read(|tx| networks::admit_in(tx, client))?;
+/// Checks network, session, right and, after the form is read, cross-site token. Returns a response if the request goes no
+/// further.
+async fn admit(
+    state: &HttpState,
+    route: &Route,
+    target: &str,
+    console: &mut ConsoleRequest,
+    body: &mut Body,
+) -> Result<Option<Response<Body>>> {
+    let meta = Arc::clone(&console.context.meta);
+    let admitted = admit_caller(route, console).await;
+    meta.held.admit(&state.held, &console.context.caller, meta.client, &console.context.headers)?;
+    admitted?;
+    if route.method == Method::POST {
+        read_form(console, target, mem::take(body)).await?;
     }
-    let PageAccess::Session { right, is_live } = route.access else { return Ok(None) };
-    let Some(identity) = authenticate(console, is_live).await? else {
+    let PageAccess::Session { is_live, .. } = route.access else { return Ok(None) };
+    let Caller::Admin(identity) = &console.context.caller else {
         return ask_for_session(route, target, console).map(Some);
     };
-    let (actor, role) = (identity.actor(), identity.role());
-    console.context.caller = Caller::Admin(identity);
-    role.require(right)?;
+    let actor = identity.actor();
     if route.method == Method::POST {
         require_own_form(console)?;
     }
     if !is_live {
         let action = format!("{} {}", route.method, route.path);
-        let described = audit_event(&console.context.meta, actor, action);
+        let described = audit_event(&meta, actor, action);
         console.context.audit = Some(Arc::new(console.context.app.audits.prepare(described)));
     }
     Ok(None)
+}
+
+/// Checks the network, and the right of the session if there is one.
+async fn admit_caller(route: &Route, console: &mut ConsoleRequest) -> Result<()> {
+    if route.access != PageAccess::Files {
+        let client = console.context.meta.client;
+        console.context.app.core.store.read(|tx| networks::admit_in(tx, client))?;
+    }
+    if let PageAccess::Session { right, is_live } = route.access
+        && let Some(identity) = authenticate(console, is_live).await?
+    {
+        let role = identity.role();
+        console.context.caller = Caller::Admin(identity);
+        role.require(right)?;
+    }
+    Ok(())
 }
 
 /// Calls the handler, after a proof of identity if the act needs one, and records its outcome in the audit.

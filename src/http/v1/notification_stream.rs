@@ -99,7 +99,8 @@ pub async fn stream(context: RequestContext, _: Nothing) -> Result<InboxStreamRe
     };
     let final_event = FinalEvent::named("error", &SseError::of(&shutting_down(), &context.meta));
     let events = unfold(stream, InboxStream::next);
-    let response = SseResponse::of_events(&context, events, final_event, 0);
+    context.meta.held.shrink();
+    let response = SseResponse::of_events(&context, events, final_event);
     Ok(InboxStreamReply::Stream(response.with_rare_events(context.app.core.clock.now())))
 }
 

@@ -341,15 +341,17 @@ fn a_failure_reaches_all_listeners() {
 }
 
 #[test]
-fn streams_count_as_unread_responses() {
+fn streams_count_as_held_bytes() {
     let model = gated();
-    let server = model.setup().with("LIMITS_UNREAD_BYTES_PER_USER", "1 MiB").start();
+    let server = model.setup().with("LIMITS_HELD_BYTES_PER_USER", "28 KiB").start();
     let user = server.sign_in_by_email(EMAIL);
     let session = session(&server, &user);
     let (first, received) = listen(&server, &user, &session, &json!({}), "event: delta");
+    let (second, _) = listen(&server, &user, &session, &json!({}), "event: delta");
     streamed(interpret(&server, &user, &session)).send().expect_problem(503, "overloaded");
     model.open_gate();
     assert_eq!(complete(&rest(first, received)), WHOLE);
+    drop(second);
     let replayed = eventually_some("there is room again", || {
         Some(streamed(interpret(&server, &user, &session)).send()).filter(|response| response.status == 200)
     });

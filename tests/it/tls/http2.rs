@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     io::Write,
+    net::Ipv4Addr,
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,10 @@ use h2::{
 use http::{Request, StatusCode};
 use hyper::body::Bytes;
 use rustls::pki_types::ServerName;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
 use tokio_rustls::TlsConnector;
 
 use super::{NAME, assert_between, until_closed, with};
@@ -26,14 +30,21 @@ use crate::support::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection with HTTP/2. The receiver gets the end of the connection.
-struct Connection {
-    client: SendRequest<Bytes>,
+pub(super) struct Connection {
+    pub client: SendRequest<Bytes>,
     ended: tokio::task::JoinHandle<Result<(), h2::Error>>,
 }
 
 impl Connection {
-    async fn open(server: &Server, pair: &PemPair, builder: &Builder) -> Self {
-        let stream = TcpStream::connect(server.address()).await.unwrap();
+    pub async fn open(server: &Server, pair: &PemPair, builder: &Builder) -> Self {
+        Self::open_from(Ipv4Addr::LOCALHOST, server, pair, builder).await
+    }
+
+    /// Opens a connection from an address of this machine.
+    pub async fn open_from(from: Ipv4Addr, server: &Server, pair: &PemPair, builder: &Builder) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let stream = socket.connect(server.address()).await.unwrap();
         let connector = TlsConnector::from(tls::client_config(&pair.root(), &["h2", "http/1.1"]));
         let stream = connector.connect(ServerName::try_from(NAME).unwrap(), stream).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -42,12 +53,12 @@ impl Connection {
     }
 
     /// Sends the head of a request, which may also be its end.
-    async fn send(&self, request: Request<()>, is_end: bool) -> (ResponseFuture, SendStream<Bytes>) {
+    pub async fn send(&self, request: Request<()>, is_end: bool) -> (ResponseFuture, SendStream<Bytes>) {
         self.client.clone().ready().await.unwrap().send_request(request, is_end).unwrap()
     }
 
     /// Sends a request without a body and returns status and body.
-    async fn get(&mut self, path: &str) -> (StatusCode, Vec<u8>) {
+    pub async fn get(&mut self, path: &str) -> (StatusCode, Vec<u8>) {
         let response = self.send(request("GET", path), true).await.0;
         read(response).await
     }
@@ -59,7 +70,7 @@ impl Connection {
     }
 }
 
-fn request(method: &str, path: &str) -> Request<()> {
+pub(super) fn request(method: &str, path: &str) -> Request<()> {
     let request = Request::builder().method(method).uri(format!("https://{NAME}{path}"));
     request.header("content-type", "application/json").body(()).unwrap()
 }
@@ -75,7 +86,7 @@ async fn read(response: h2::client::ResponseFuture) -> (StatusCode, Vec<u8>) {
     (head.status, bytes)
 }
 
-fn run<F: Future>(test: F) -> F::Output {
+pub(super) fn run<F: Future>(test: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
 

@@ -1,6 +1,7 @@
 //! TLS: certificate files, the HTTPS redirect, and connection limits.
 
 mod acme;
+mod held_memory;
 mod http2;
 mod key_files;
 mod pebble;

@@ -163,7 +163,7 @@ pub async fn reply(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         return Err(error);
     }
     let back = back(&console);
-    let query = FormFields::parse(back.split_once('?').map_or("", |(_, query)| query).as_bytes());
+    let query = FormFields::parse(back.split_once('?').map_or("", |(_, query)| query).as_bytes())?;
     let mut shown = collect(&console, &query).await?;
     let message = message_of(&error, console.language());
     shown.rejected = Some((id.to_string(), console.form.get("text").to_owned(), message));
