@@ -131,7 +131,7 @@ impl EndpointSpec {
     async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
         let app = &self.state.app;
         let Authorized { caller, token } = self.authorize(request, meta).await?;
-        meta.held.admit(&self.state.held, &caller, meta.client, request.headers())?;
+        meta.admit(&self.state.held, &caller, request.headers())?;
         // Some clients send the parameters of a GET in a body.
         let has_body = !request.body().is_end_stream();
         // Rarely used or large futures are boxed separately, because this one is allocated for every request.
@@ -173,7 +173,7 @@ impl EndpointSpec {
     async fn authorize(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Authorized> {
         let authorized = guard::authorize(&self.state.app, self.access, request.headers(), meta).await;
         if authorized.is_err() {
-            meta.held.admit(&self.state.held, &Caller::Anonymous, meta.client, request.headers())?;
+            meta.admit(&self.state.held, &Caller::Anonymous, request.headers())?;
             let body = mem::take(request.body_mut());
             Box::pin(body::discard(body, request.headers())).await;
         }
@@ -291,7 +291,7 @@ pub async fn reject(state: &HttpState, code: Code, mut request: Request<Body>) -
     let Some(meta) = request.extensions_mut().remove::<Arc<RequestMeta>>() else {
         return problem(&code.into(), &RequestMeta::unknown());
     };
-    if let Err(error) = meta.held.admit(&state.held, &Caller::Anonymous, meta.client, request.headers()) {
+    if let Err(error) = meta.admit(&state.held, &Caller::Anonymous, request.headers()) {
         return problem(&error, &meta);
     }
     let (parts, body) = request.into_parts();

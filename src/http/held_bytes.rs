@@ -10,19 +10,14 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    body::{Body, HttpBody},
-    http::{HeaderMap, Response, header},
-};
+use axum::http::HeaderMap;
 
-use super::{content_negotiation::COMPRESSED_ABOVE, precompressed::ContentCoding, request_meta::Caller};
 use crate::{
     concurrency::{
         byte_pool::{BytePool, ByteShare},
         lock::lock_unpoisoned,
     },
     config::LimitsConfig,
-    domain::operations::admins::Identity,
     error::{Code, Error, Result},
 };
 
@@ -32,15 +27,9 @@ const REQUEST: u64 = 10 << 10;
 const HEADER: usize = 160;
 /// Bytes of heads whose requests do not run yet.
 const ARRIVING: u64 = 8 << 20;
-/// Memory of an encoder, which lives until the whole response is compressed. Brotli's also holds a block of the response
-/// with its compressed form.
-const GZIP_ENCODER: u64 = 320 << 10;
-const BROTLI_ENCODER: u64 = 1 << 20;
-const BROTLI_BLOCK: u64 = 4 << 20;
-
 /// The party that bytes are held for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Peer {
+pub enum Peer {
     User(i64),
     Account(i64),
     Key(i64),
@@ -77,15 +66,12 @@ impl HeldPools {
         self.arriving.take([Some((network, ARRIVING)), None], texts(headers)).map(Arriving)
     }
 
-    fn take(&self, caller: &Caller, client: IpAddr, bytes: u64) -> Option<ByteShare<Peer>> {
+    fn take(&self, known: Option<Peer>, client: IpAddr, bytes: u64) -> Option<ByteShare<Peer>> {
         let network = Peer::Network(network_of(client));
-        let known = match caller {
-            Caller::Anonymous => return self.strangers.take([Some((network, self.per_stranger)), None], bytes),
-            Caller::User(user) => Peer::User(user.id.0),
-            Caller::Admin(Identity::Account { id, .. }) => Peer::Account(*id),
-            Caller::Admin(Identity::Key { id, .. }) => Peer::Key(*id),
-        };
-        self.known.take([Some((known, self.per_user)), Some((network, self.per_client))], bytes)
+        match known {
+            None => self.strangers.take([Some((network, self.per_stranger)), None], bytes),
+            Some(known) => self.known.take([Some((known, self.per_user)), Some((network, self.per_client))], bytes),
+        }
     }
 }
 
@@ -112,10 +98,10 @@ impl HeldBytes {
     ///
     /// # Errors
     /// `overloaded` if the caller, the client network or all callers together hold too many bytes.
-    pub fn admit(&self, pools: &HeldPools, caller: &Caller, client: IpAddr, headers: &HeaderMap) -> Result<()> {
+    pub fn admit(&self, pools: &HeldPools, known: Option<Peer>, client: IpAddr, headers: &HeaderMap) -> Result<()> {
         let mut share = lock_unpoisoned(&self.0);
         if share.is_none() {
-            *share = Some(pools.take(caller, client, REQUEST + texts(headers)).ok_or_else(too_many_held)?);
+            *share = Some(pools.take(known, client, REQUEST + texts(headers)).ok_or_else(too_many_held)?);
         }
         Ok(())
     }
@@ -153,17 +139,4 @@ pub struct BodyBytes(pub usize);
 impl BodyBytes {
     /// The bytes exist once for all responses, or enter the ledger as they are made.
     pub const NONE: Self = Self(0);
-}
-
-/// Returns the memory that a response holds, with its encoder.
-pub fn of_response(response: &Response<Body>, coding: Option<ContentCoding>) -> usize {
-    let size = response.body().size_hint().lower();
-    let body = response.extensions().get().map_or(size, |BodyBytes(held)| *held as u64);
-    let is_packed = response.headers().contains_key(header::CONTENT_ENCODING);
-    let encoder = match coding.filter(|_| !is_packed && size > COMPRESSED_ABOVE) {
-        Some(ContentCoding::Gzip) => GZIP_ENCODER,
-        Some(ContentCoding::Brotli) => BROTLI_ENCODER + 2 * size.min(BROTLI_BLOCK),
-        None => 0,
-    };
-    usize::try_from(body + encoder).unwrap_or(usize::MAX)
 }

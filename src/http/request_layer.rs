@@ -13,7 +13,7 @@ use std::{
 };
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody},
     http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version, header},
 };
 use tower::{ServiceExt, service_fn};
@@ -37,7 +37,7 @@ use crate::{
         content_negotiation::COMPRESSED_ABOVE,
         cors::{self, Cors},
         cross_site,
-        held_bytes::{self, HeldPools},
+        held_bytes::{BodyBytes, HeldPools},
         metrics::requests::{RequestMetrics, method_name},
         precompressed::{ContentCoding, coding_of_new_content},
         reply::problem,
@@ -50,6 +50,11 @@ use crate::{
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const METHOD_OVERRIDE: HeaderName = HeaderName::from_static("x-http-method-override");
+/// Memory of an encoder, which lives until the whole response is compressed. Brotli's also holds a block of the response
+/// with its compressed form.
+const GZIP_ENCODER: u64 = 320 << 10;
+const BROTLI_ENCODER: u64 = 1 << 20;
+const BROTLI_BLOCK: u64 = 4 << 20;
 /// Logged status of a request whose client disconnected before the response. It is never sent.
 const CLIENT_DISCONNECTED: u16 = 499;
 
@@ -143,9 +148,9 @@ impl RequestLayer {
     /// Adds a response to the memory that its request holds, which the connection gives back. A response for which there
     /// is no room is replaced by an error. If there is none for the request either, the connection does not keep it.
     fn hold(&self, meta: &Arc<RequestMeta>, coding: Option<ContentCoding>, response: Response<Body>) -> Response<Body> {
-        let admitted = meta.held.admit(&self.shared.held, &Caller::Anonymous, meta.client, &HeaderMap::new());
+        let admitted = meta.admit(&self.shared.held, &Caller::Anonymous, &HeaderMap::new());
         let has_room = admitted.is_ok();
-        let held = admitted.and_then(|()| meta.held.grow(held_bytes::of_response(&response, coding)));
+        let held = admitted.and_then(|()| meta.held.grow(held_by(&response, coding)));
         let mut response = held.map_or_else(|error| problem(&error, meta), |()| response);
         if has_room {
             response.extensions_mut().insert(Arc::clone(meta));
@@ -184,6 +189,19 @@ impl RequestLayer {
             Err(never) => match never {},
         }
     }
+}
+
+/// Returns the memory that a response holds, with its encoder.
+fn held_by(response: &Response<Body>, coding: Option<ContentCoding>) -> usize {
+    let size = response.body().size_hint().lower();
+    let body = response.extensions().get().map_or(size, |BodyBytes(held)| *held as u64);
+    let is_packed = response.headers().contains_key(header::CONTENT_ENCODING);
+    let encoder = match coding.filter(|_| !is_packed && size > COMPRESSED_ABOVE) {
+        Some(ContentCoding::Gzip) => GZIP_ENCODER,
+        Some(ContentCoding::Brotli) => BROTLI_ENCODER + 2 * size.min(BROTLI_BLOCK),
+        None => 0,
+    };
+    usize::try_from(body + encoder).unwrap_or(usize::MAX)
 }
 
 /// Compresses a response that is long enough, as the client accepts it.

@@ -21,8 +21,11 @@ use crate::{
             idempotency,
         },
     },
-    error::{Fault, FieldCode, FieldError},
-    http::{content_negotiation::preferred_locale, held_bytes::HeldBytes},
+    error::{Error, Fault, FieldCode, FieldError},
+    http::{
+        content_negotiation::preferred_locale,
+        held_bytes::{HeldBytes, HeldPools, Peer},
+    },
     types::{Locale, UserId},
 };
 
@@ -77,6 +80,20 @@ impl RequestMeta {
     /// Replaces missing metadata of a request.
     pub fn unknown() -> Self {
         Self::new(String::new(), IpAddr::from([0; 4]), Instant::now(), &HeaderMap::new())
+    }
+
+    /// Enters the request into the ledger of held bytes. Only the first call counts.
+    ///
+    /// # Errors
+    /// `overloaded` if the caller, the client network or all callers together hold too many bytes.
+    pub fn admit(&self, pools: &HeldPools, caller: &Caller, headers: &HeaderMap) -> Result<(), Error> {
+        let known = match caller {
+            Caller::Anonymous => None,
+            Caller::User(user) => Some(Peer::User(user.id.0)),
+            Caller::Admin(Identity::Account { id, .. }) => Some(Peer::Account(*id)),
+            Caller::Admin(Identity::Key { id, .. }) => Some(Peer::Key(*id)),
+        };
+        self.held.admit(pools, known, self.client, headers)
     }
 
     /// Returns the path template of the endpoint, or an empty text before one is matched.

@@ -144,7 +144,7 @@ async fn admit(
 ) -> Result<Option<Response<Body>>> {
     let meta = Arc::clone(&console.context.meta);
     let admitted = admit_caller(route, console).await;
-    meta.held.admit(&state.held, &console.context.caller, meta.client, &console.context.headers)?;
+    meta.admit(&state.held, &console.context.caller, &console.context.headers)?;
     admitted?;
     if route.method == Method::POST {
         read_form(console, target, mem::take(body)).await?;
