@@ -22,6 +22,7 @@ use yarrow::{
             follow::{self, LatestTest, MachineFiles, PulledChanges, Standby},
             manifest::Checksum,
             offsite,
+            origin::Origin,
         },
         data_dir::ensure_initialized,
     },
@@ -326,7 +327,8 @@ fn take_over(common: &Common, yes: bool) -> Result<()> {
     ensure_initialized(&config)?;
     let bucket = offsite::require_bucket(&config)?;
     confirm(yes, "Let this machine take over? The one that ships its changes now will stop taking writes.")?;
-    let last = follow::take_over(&bucket, &MachineFiles::new(config.data_dir()), system_user())?;
+    let last =
+        follow::take_over(&bucket, &Origin::at_hand(&config)?, &MachineFiles::new(config.data_dir()), system_user())?;
     let json = json!({ "term": last.as_ref().map(|last| last.term), "machine": last.map(|last| last.claim.machine) });
     common.output(&json, || "this machine takes over: at once if its server runs, else when it starts".to_owned())
 }

@@ -19,7 +19,7 @@ use yarrow::{
     clock::Clock,
     config::Config,
     domain::operations::{
-        backups::{self, Findings, follow},
+        backups::{self, Findings, follow, origin::Origin},
         data_dir::ensure_initialized,
     },
     error::{Code, Result},
@@ -31,6 +31,9 @@ use yarrow::{
 ///
 /// The current database is moved to `before-restore-…` in the data directory. Exits with 6 while a server is running.
 /// With `database.url` it fills an empty PostgreSQL database.
+///
+/// A backup must be sealed with the server key of this machine: configured, or in the data directory. On a machine without it,
+/// and for backups of former versions, --unproven says that you know where the backup comes from.
 ///
 /// With --latest it downloads the newest state of the bucket, and the next start of the server takes over from the machine
 /// that wrote it; exit 5 if a later object is missing or damaged.
@@ -50,6 +53,9 @@ pub struct RestoreArgs {
     /// Skip the confirmation
     #[arg(long)]
     yes: bool,
+    /// Restore although no seal under the server key proves that the backup comes from this installation
+    #[arg(long, conflicts_with = "keys")]
+    unproven: bool,
     /// Restore only missing key files, and keep the database
     #[arg(long)]
     keys: bool,
@@ -69,12 +75,13 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     if args.keys {
         return restore_keys(common, config, &path);
     }
+    let origin = Origin::for_restore(&config, args.unproven)?;
     if let Some(url) = &config.database.url {
-        return restore_to_server(common, &config, (&path, url));
+        return restore_to_server(common, &config, (&path, &origin), url);
     }
     let directory = config.data_dir().display().to_string();
     confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
-    let restored = backups::restore(&config, &path, Clock::default().now(), &mut show_progress(common))?;
+    let restored = backups::restore(&config, (&path, &origin), Clock::default().now(), &mut show_progress(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opens the database to prove that it works, and to migrate an older one.
     let app = App::open(config, OpenMode::Restore, &announce())?;
@@ -95,9 +102,14 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
 }
 
 /// Fills an empty database, so needs no confirmation.
-fn restore_to_server(common: &Common, config: &Config, (path, url): (&Path, &SecretString)) -> Result<()> {
+fn restore_to_server(
+    common: &Common,
+    config: &Config,
+    (path, origin): (&Path, &Origin),
+    url: &SecretString,
+) -> Result<()> {
     let event = event("restore", path.display().to_string());
-    let restored = backups::restore_to_server(config, (path, url), &event, &mut show_progress(common))?;
+    let restored = backups::restore_to_server(config, (path, origin), url, &event, &mut show_progress(common))?;
     let (into, rows) = (without_password(url), restored.tables.iter().map(|table| table.rows).sum::<u64>());
     let json = json!({
         "restored": path, "into": into, "rows": rows, "ledgerEntries": restored.ledger_entries,
@@ -114,11 +126,17 @@ pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result<()> {
+    let origin = Origin::for_restore(&config, args.unproven)?;
     let directory = config.data_dir().display().to_string();
     let until = args.at.map_or_else(String::new, |at| format!(" until {at}"));
     confirm(args.yes, &format!("Replace the database in {directory} with the newest state in the bucket{until}?"))?;
-    let restored =
-        follow::restore_latest(&config, args.at, &Clock::default(), system_user(), &mut show_progress(common))?;
+    let restored = follow::restore_latest(
+        &config,
+        (args.at, &origin),
+        &Clock::default(),
+        system_user(),
+        &mut show_progress(common),
+    )?;
     let app = App::open(config, OpenMode::Restore, &announce())?;
     backups::adopt_newest(&app.core)?;
     record_audit(&app, "restore --latest", None, cli_authority(restored.test.state.object_name()))?;

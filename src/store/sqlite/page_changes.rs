@@ -1,7 +1,7 @@
 //! Changed pages of a database as one file: written from a snapshot, checked, and applied to a copy of the state before.
 //!
-//! The file is a line that names the format, a line of JSON, the gzip of (page number, page) pairs, and the SHA-256 of
-//! all of that. Each file names the fingerprints of the states before and after it, so links of a chain prove themselves.
+//! The file is a line that names the format, a line of JSON, the gzip of (page number, page) pairs, the SHA-256 of all of
+//! that, and an HMAC of the latter under the server key. Each file names the fingerprints of the states before and after it, so links of a chain prove themselves.
 
 use std::{
     fs::File,
@@ -22,12 +22,17 @@ use super::{
 };
 use crate::{
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::files::file_error,
+    types::hex,
 };
 
-const FORMAT: &str = "yarrow page changes 1";
+const FORMAT: &str = "yarrow page changes 2";
+/// As [`FORMAT`], without a seal.
+const FORMER_FORMAT: &str = "yarrow page changes 1";
 /// Bytes of the two lines are far below this.
 const MAX_HEAD_BYTES: usize = 4 << 10;
+/// Bytes of the digest, and of the seal.
 const DIGEST_BYTES: u64 = 32;
 /// SQLite's maximum.
 const MAX_PAGE_SIZE: u32 = 1 << 16;
@@ -150,7 +155,7 @@ impl PageDifference<'_> {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn write(&self, head: &PageChanges, file: &File) -> Result<()> {
+    pub fn write(&self, head: &PageChanges, key: &ServerKey, file: &File) -> Result<()> {
         let failed = |error: io::Error| file_error(Path::new("a file of changed pages"), error);
         let mut writer = DigestingWriter::new(BufWriter::new(file));
         let json = serde_json::to_string(head).map_err(Error::internal)?;
@@ -166,8 +171,14 @@ impl PageDifference<'_> {
             gzip.write_all(row.get_ref(0)?.as_blob().map_err(Error::internal)?).map_err(failed)?;
         }
         let (digest, mut target) = gzip.finish().map_err(failed)?.finish();
-        target.write_all(digest.as_ref()).and_then(|()| target.flush()).map_err(failed)
+        let seal = seal_of(digest.as_ref(), key);
+        target.write_all(digest.as_ref()).and_then(|()| target.write_all(&seal)).map_err(failed)?;
+        target.flush().map_err(failed)
     }
+}
+
+fn seal_of(digest: &[u8], key: &ServerKey) -> [u8; 32] {
+    key.authenticate(&["page changes", &hex(digest)])
 }
 
 /// Computes the SHA-256 of what it writes.
@@ -199,14 +210,19 @@ impl<W: Write> Write for DigestingWriter<W> {
 }
 
 impl PageChanges {
-    /// Reads the head of a file and checks all of the file. Returns nothing if it is cut, damaged or of another format.
+    /// Reads the head of a file and checks all of the file. Returns nothing if it is cut, damaged or of another format, or
+    /// not sealed with the key if there is one.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn read(path: &Path) -> Result<Option<Self>> {
+    pub fn read(path: &Path, key: Option<&ServerKey>) -> Result<Option<Self>> {
         let failed = |error: io::Error| file_error(path, error);
-        let file = File::open(path).map_err(failed)?;
-        let Some(body) = file.metadata().map_err(failed)?.len().checked_sub(DIGEST_BYTES) else { return Ok(None) };
+        let mut file = File::open(path).map_err(failed)?;
+        let mut first = [0; FORMER_FORMAT.len()];
+        let is_former = file.read_exact(&mut first).is_ok() && first == FORMER_FORMAT.as_bytes();
+        file.rewind().map_err(failed)?;
+        let end = if is_former { DIGEST_BYTES } else { 2 * DIGEST_BYTES };
+        let Some(body) = file.metadata().map_err(failed)?.len().checked_sub(end) else { return Ok(None) };
         let (mut digest, mut buffer, mut start) =
             (digest::Context::new(&digest::SHA256), vec![0; 64 << 10], Vec::new());
         let mut reader = (&file).take(body);
@@ -222,19 +238,23 @@ impl PageChanges {
             }
         }
         let mut expected = Vec::new();
-        (&file).take(DIGEST_BYTES).read_to_end(&mut expected).map_err(failed)?;
-        if digest.finish().as_ref() != expected {
-            return Ok(None);
-        }
-        Ok(Self::parse(&start))
+        (&file).take(end).read_to_end(&mut expected).map_err(failed)?;
+        let (digest, seal) = (digest.finish(), expected.split_off(DIGEST_BYTES as usize));
+        let is_sealed = key.is_none_or(|key| seal == seal_of(digest.as_ref(), key));
+        Ok(if is_sealed && digest.as_ref() == expected { Self::parse(&start) } else { None })
     }
 
     fn parse(start: &[u8]) -> Option<Self> {
         let mut lines = start.split(|byte| *byte == b'\n');
-        let is_known = lines.next() == Some(FORMAT.as_bytes());
+        let is_known = lines.next().is_some_and(|format| [FORMAT, FORMER_FORMAT].map(str::as_bytes).contains(&format));
         let head: Self = serde_json::from_slice(lines.next().filter(|_| is_known)?).ok()?;
         let is_size = head.page_size.is_power_of_two() && (512..=MAX_PAGE_SIZE).contains(&head.page_size);
         (is_size && head.pages <= head.page_count).then_some(head)
+    }
+
+    /// Returns the bytes that the pages take.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.pages) * u64::from(self.page_size)
     }
 
     /// Applies a file that was checked to a database file in the state before it.
@@ -251,8 +271,12 @@ impl PageChanges {
             reader.by_ref().take(MAX_HEAD_BYTES as u64).read_until(b'\n', &mut start).map_err(failed)?;
         }
         let head = Self::parse(&start).ok_or_else(unfit)?;
+        // Every page that is new was changed, but for SQLite's lock page. Otherwise a short file could name any length.
+        let (before, size) = (database.metadata().map_err(failed)?.len(), u64::from(head.page_size));
+        if u64::from(head.page_count) * size > before + head.bytes() + size {
+            return Err(unfit());
+        }
         let mut pages = GzDecoder::new(reader);
-        let size = u64::from(head.page_size);
         let (mut number, mut page) = ([0; 4], vec![0; head.page_size as usize]);
         for _ in 0..head.pages {
             pages.read_exact(&mut number).and_then(|()| pages.read_exact(&mut page)).map_err(failed)?;
@@ -281,6 +305,11 @@ mod tests {
 
     /// Returns a file with two of three pages.
     fn changes() -> Vec<u8> {
+        changes_of(3)
+    }
+
+    /// Returns a file with two pages of a database of so many.
+    fn changes_of(page_count: u32) -> Vec<u8> {
         let head = PageChanges {
             term: 1,
             seq: 2,
@@ -288,7 +317,7 @@ mod tests {
             base_sha256: "sum".into(),
             at: 3,
             page_size: PAGE_SIZE,
-            page_count: 3,
+            page_count,
             pages: 2,
             before: 4,
             after: 5,
@@ -302,13 +331,18 @@ mod tests {
         }
         let (digest, mut file) = gzip.finish().unwrap().finish();
         file.extend_from_slice(digest.as_ref());
+        file.extend_from_slice(&seal_of(digest.as_ref(), &key()));
         file
+    }
+
+    fn key() -> ServerKey {
+        ServerKey::from_bytes(b"key")
     }
 
     fn read(bytes: &[u8]) -> Option<PageChanges> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        PageChanges::read(file.path()).unwrap()
+        PageChanges::read(file.path(), Some(&key())).unwrap()
     }
 
     #[test]
@@ -322,6 +356,14 @@ mod tests {
             assert_eq!(read(&other), None, "byte {length} differs");
         }
         assert_eq!(read(&[&whole[..], b"more"].concat()), None);
+    }
+
+    #[test]
+    fn a_length_that_the_pages_do_not_give_is_refused() {
+        let (file, database) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        std::fs::write(file.path(), changes_of(200_000_000)).unwrap();
+        let refused = PageChanges::apply(file.path(), database.as_file()).unwrap_err();
+        assert_eq!((refused.code, database.as_file().metadata().unwrap().len()), (Code::BackupUnusable, 0));
     }
 
     #[test]

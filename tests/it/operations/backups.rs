@@ -170,7 +170,9 @@ fn restores_everything_and_keeps_the_previous_database() {
     assert!(std::fs::metadata(directory.join("yarrow.db-wal")).unwrap().len() > 0);
     std::fs::write(directory.join("secret.key"), [7; 32]).unwrap();
     run(&directory, &["restore", &name]).expect(2);
-    let restored = run(&directory, &["restore", &name, "--yes"]).expect(0).json();
+    let refused = run(&directory, &["restore", &name, "--yes"]).expect(1).stderr();
+    assert!(refused.contains("nothing proves that it comes from this installation"), "{refused}");
+    let restored = run(&directory, &["restore", &name, "--yes", "--unproven"]).expect(0).json();
     let aside = PathBuf::from(restored["aside"].as_str().unwrap());
     assert_eq!(records(&aside.join("yarrow.db")), 2, "the old database is complete, with its log");
     assert_eq!(std::fs::read(aside.join("secret.key")).unwrap(), [7; 32]);
@@ -264,7 +266,7 @@ fn restores_into_an_empty_directory() {
     let (old, new) = (temp_dir.path().join("old"), temp_dir.path().join("new"));
     at_rest(&old, 3, 0);
     let created = run(&old, &["backup", "create"]).expect(0).json();
-    let restored = run(&new, &["restore", created["path"].as_str().unwrap(), "--yes"]).expect(0).json();
+    let restored = run(&new, &["restore", created["path"].as_str().unwrap(), "--yes", "--unproven"]).expect(0).json();
     assert_eq!(restored["aside"], Value::Null);
     assert_eq!(records(&new.join("yarrow.db")), 3);
     assert_eq!(std::fs::read(old.join("secret.key")).unwrap(), std::fs::read(new.join("secret.key")).unwrap());
@@ -397,7 +399,8 @@ fn the_checksum_detects_damage_inside_rows() {
     std::fs::write(path, &bytes).unwrap();
     std::fs::remove_file(&manifest).unwrap();
     assert_eq!(run(&directory, &["backup", "verify"]).expect(0).json()["checksum"], "unknown");
-    run(&directory, &["restore", path, "--yes"]).expect(0);
+    run(&directory, &["restore", path, "--yes"]).expect(1);
+    run(&directory, &["restore", path, "--yes", "--unproven"]).expect(0);
     assert_eq!(records(&directory.join("yarrow.db")), 5);
 }
 

@@ -22,6 +22,7 @@ use yarrow::{
                 self, Occasion,
                 follow::{self, LatestRestore, Shipper},
                 offsite,
+                origin::Origin,
             },
             free_space_scrub,
             health::HealthSnapshot,
@@ -50,11 +51,22 @@ fn settings(bucket: &FakeS3) -> Vec<(&'static str, String)> {
         ("BACKUP_S3_REGION", REGION.to_owned()),
         ("BACKUP_S3_ACCESS_KEY_ID", KEY_ID.to_owned()),
         ("BACKUP_S3_SECRET_ACCESS_KEY", KEY.to_owned()),
+        ("AUTH_SECRET_KEY", SERVER_KEY.to_owned()),
     ]
 }
 
+/// The server key of all machines of the installation.
+const SERVER_KEY: &str = "0123456789abcdef0123456789abcdef";
+
 fn open(bucket: &FakeS3) -> (TempDir, App) {
-    let settings = settings(bucket);
+    open_as(bucket, SERVER_KEY)
+}
+
+/// Opens a data directory of the installation with this server key.
+fn open_as(bucket: &FakeS3, server_key: &str) -> (TempDir, App) {
+    let mut settings = settings(bucket);
+    settings.retain(|(name, _)| *name != "AUTH_SECRET_KEY");
+    settings.push(("AUTH_SECRET_KEY", server_key.to_owned()));
     open_app(&settings.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
 }
 
@@ -129,8 +141,13 @@ impl<'app> Machine<'app> {
 fn restore(bucket: &FakeS3, until: Option<i64>) -> (Result<LatestRestore>, Option<Vec<u8>>) {
     let directory = tempfile::tempdir().unwrap();
     let config = elsewhere(bucket, directory.path());
-    let restored =
-        follow::restore_latest(&config, until.map(Timestamp), &Clock::default(), "operator".into(), &mut |_, _, _| ());
+    let restored = follow::restore_latest(
+        &config,
+        (until.map(Timestamp), &Origin::at_hand(&config).unwrap()),
+        &Clock::default(),
+        "operator".into(),
+        &mut |_, _, _| (),
+    );
     (restored, std::fs::read(directory.path().join("yarrow.db")).ok())
 }
 
@@ -219,7 +236,9 @@ fn restore_random_states(seed: u64, states: usize) {
                 }
                 7 if random.below(4) == 0 => {
                     let name = format!("key-{}", random.below(u32::MAX));
-                    CommandOutput::run(directory.path(), &["admin", "key", "create", &name], "").expect(0);
+                    let key = [("YARROW_AUTH_SECRET_KEY", SERVER_KEY)];
+                    let create = ["admin", "key", "create", &name];
+                    CommandOutput::run_with(directory.path(), &key, &create, "").expect(0);
                 }
                 // The schema changes, as in a migration.
                 7 => {
@@ -441,7 +460,7 @@ fn half_stored_changes_are_a_gap_until_the_next_backup() {
     machine.pass_interval();
     let (restored, database) = restore(&bucket, None);
     let gap = restored.unwrap().test.state.gap.unwrap();
-    assert!(gap.ends_with("is damaged") && database == Some(whole), "{gap}");
+    assert!(gap.contains("is damaged") && database == Some(whole), "{gap}");
     upload(&app);
     machine.store("test.rebased", 100);
     machine.ship();
@@ -537,7 +556,8 @@ impl Machines {
 
     fn settings(&self) -> Vec<(&'static str, String)> {
         let mut all = settings(&self.bucket);
-        all.retain(|(name, _)| !["BACKUP_EVERY", "BACKUP_FOLLOW"].contains(name));
+        // These machines have the key in a file.
+        all.retain(|(name, _)| !["BACKUP_EVERY", "BACKUP_FOLLOW", "AUTH_SECRET_KEY"].contains(name));
         all.push(("BACKUP_EVERY", "1 hour".to_owned()));
         all.push(("BACKUP_FOLLOW", "200 ms".to_owned()));
         all
@@ -587,13 +607,13 @@ fn a_machine_that_dies_is_replaced_and_takes_no_writes_when_it_returns() {
 
     let verified = machines.run("second", &["backup", "verify", "--latest"]).expect(0).json();
     assert_eq!((verified["sound"].as_bool(), verified["gap"].is_null()), (Some(true), true), "{verified}");
-    let too_early = ["restore", "--latest", "--at", "2020-01-02T03:04:05Z", "--yes"];
+    let too_early = ["restore", "--latest", "--at", "2020-01-02T03:04:05Z", "--yes", "--unproven"];
     let refused = machines.run("second", &too_early).expect(4).stderr();
     assert!(
         refused.contains("no backup until 2020-01-02T03:04:05") && refused.contains("the first is of 20"),
         "{refused}"
     );
-    let restored = machines.run("second", &["restore", "--latest", "--yes"]).expect(0).json();
+    let restored = machines.run("second", &["restore", "--latest", "--yes", "--unproven"]).expect(0).json();
     assert!(restored["changes"].as_u64().unwrap() >= 1, "{restored}");
     let mut second = machines.setup("second").in_own_process().start();
     let user = second.sign_in_again("13800138000");
@@ -647,7 +667,7 @@ fn a_stop_ships_the_last_writes() {
     eventually("the claim", || machines.bucket.objects().keys().any(|key| key.contains("/terms/")));
     server.sign_in("13800138000");
     assert_eq!(server.terminate(), Some(0));
-    let restored = machines.run("second", &["restore", "--latest", "--yes"]).expect(0).json();
+    let restored = machines.run("second", &["restore", "--latest", "--yes", "--unproven"]).expect(0).json();
     assert_eq!(restored["gap"], serde_json::Value::Null, "{restored}");
     let database = Connection::open(machines.directory("second").join("yarrow.db")).unwrap();
     assert_eq!(database.query_row("select count(*) from users", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
@@ -664,7 +684,7 @@ fn commands_report_a_gap_with_exit_code_five() {
     let last = changes(&machines.bucket).pop().unwrap();
     machines.bucket.put(&last, b"half");
     machines.run("second", &["backup", "verify", "--latest"]).expect(5);
-    machines.run("second", &["restore", "--latest", "--yes"]).expect(5);
+    machines.run("second", &["restore", "--latest", "--yes", "--unproven"]).expect(5);
     assert!(machines.directory("second").join("yarrow.db").exists());
 }
 
@@ -685,7 +705,7 @@ fn a_standby_has_pulled_what_a_restore_needs() {
         requests.iter().filter(|request| request.method == "GET" && is_data(&request.target)).count()
     };
     let before = downloads();
-    machines.run("standby", &["restore", "--latest", "--yes"]).expect(0);
+    machines.run("standby", &["restore", "--latest", "--yes", "--unproven"]).expect(0);
     assert_eq!(downloads(), before, "the restore downloaded what the standby had pulled");
     let database = Connection::open(standby.join("yarrow.db")).unwrap();
     assert_eq!(database.query_row("select count(*) from users", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
@@ -745,7 +765,7 @@ fn machines_killed_while_they_ship_or_rebase_lose_nothing_older_than_the_newest_
         let lag = killed_at.0 - newest.0;
         assert!(lag < 15_000, "the newest state was {lag} ms old");
         let copy = format!("copy-{round}");
-        machines.run(&copy, &["restore", "--latest", "--yes"]).expect(0);
+        machines.run(&copy, &["restore", "--latest", "--yes", "--unproven"]).expect(0);
         let found = saved(&machines.directory(&copy).join("yarrow.db"));
         let lost: Vec<_> = acknowledged.iter().filter(|(at, id)| *at < newest && !found.contains(id)).collect();
         assert!(lost.is_empty(), "round {round}: {lost:?} of {} before {newest}", acknowledged.len());
@@ -770,7 +790,7 @@ fn killed_restores_leave_the_old_database_or_the_newest_state() {
     assert_eq!(other.terminate(), Some(0));
     let config = machines.directory("yarrow.toml");
     std::fs::write(&config, machines.bucket.settings()).unwrap();
-    let arguments = ["restore", "--latest", "--yes", "--config", config.to_str().unwrap()];
+    let arguments = ["restore", "--latest", "--yes", "--unproven", "--config", config.to_str().unwrap()];
     let restore_all = || CommandOutput::run(&directory, &arguments, "").expect(0);
     copy_directory(&pristine, &directory);
     let started = Instant::now();
@@ -793,4 +813,46 @@ fn killed_restores_leave_the_old_database_or_the_newest_state() {
         std::fs::remove_dir_all(&directory).unwrap();
         is_cut_off
     });
+}
+
+#[test]
+fn what_strangers_store_in_the_bucket_is_not_believed() {
+    let bucket = FakeS3::new();
+    let (_directory, app) = open(&bucket);
+    upload(&app);
+    let mut machine = Machine::start(&app);
+    // A term of somebody else: the last possible one, and one that looks right.
+    let term_key = bucket.objects().into_keys().find(|key| key.contains("/terms/")).unwrap();
+    let claim = r#"{"machine":"m","at":1,"version":"0.1.0","from":1,"nonce":"n"}"#;
+    for term in ["00000002", "18446744073709551615"] {
+        let key = term_key.replace("00000001", term);
+        bucket.put(&key, claim.as_bytes());
+        machine.store(&format!("test.{term}"), 900);
+        machine.pass_interval();
+        let failure = app.health.follow.status().failure.unwrap_or_default();
+        assert!(!app.core.store.is_superseded() && (term != "00000002" || failure.contains("not sealed")), "{failure}");
+        let mut again = Shipper::open(&app.backups).unwrap();
+        again.claim(Instant::now());
+        assert!(app.health.follow.status().failure.unwrap_or_default().contains("not sealed"));
+        bucket.remove(&key);
+    }
+    machine.store("test.own", 900);
+    machine.ship();
+    let own = machine.states.values().last().unwrap().clone();
+    // Another installation's backup and changes under this one's names.
+    let other_bucket = FakeS3::new();
+    let (_other_directory, other) = open_as(&other_bucket, "another key of sixteen bytes or more");
+    upload(&other);
+    let mut other_machine = Machine::start(&other);
+    other_machine.store("test.planted", 900);
+    other_machine.ship();
+    let objects = other_bucket.objects();
+    for (key, bytes) in objects.iter().filter(|(key, _)| !key.contains("/terms/")) {
+        bucket.put(key, bytes);
+    }
+    let (restored, database) = restore(&bucket, None);
+    let restored = restored.unwrap();
+    assert!(restored.test.state.gap.unwrap().contains("not sealed"), "the planted objects are named");
+    assert!(database.as_ref() == Some(&own), "the newest own state is restored");
+    assert!(!String::from_utf8_lossy(&database.unwrap()).contains("test.planted"));
 }

@@ -156,7 +156,7 @@ fn points_to_the_backups_if_everything_is_lost() {
     let way_out = format!("`yarrow restore {name}`");
     assert!(refusal(&directory).contains(&way_out));
     assert!(CommandOutput::run(&directory, &["ledger", "verify"], "").expect(4).stderr().contains(&way_out));
-    CommandOutput::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    CommandOutput::run(&directory, &["restore", name, "--yes", "--unproven"], "").expect(0);
     drop(Setup::default().on(&directory).start());
 }
 
@@ -183,7 +183,7 @@ fn does_not_restore_a_copy_without_keys_into_an_empty_directory() {
     install(&old);
     let copy = temp_dir.path().join("copied.db");
     std::fs::copy(old.join("yarrow.db"), &copy).unwrap();
-    let restore = ["restore", copy.to_str().unwrap(), "--yes"];
+    let restore = ["restore", copy.to_str().unwrap(), "--yes", "--unproven"];
     let message = CommandOutput::run(&new, &restore, "").expect(1).stderr();
     assert!(message.contains("secret.key"), "{message}");
     assert!(!new.join("yarrow.db").exists());

@@ -340,13 +340,13 @@ fn a_backup_of_a_server_is_restored_on_either_engine() {
 
     let restored = source.directory.with_file_name("restored");
     let on_file = |arguments: &[&str]| expect(0, &[&["--data-dir", restored.to_str().unwrap()], arguments].concat());
-    on_file(&["restore", path, "--yes"]);
+    on_file(&["restore", path, "--yes", "--unproven"]);
     assert_eq!(on_file(&["coins", "balance", PHONE_NUMBER])["balance"], coins);
     on_file(&["ledger", "verify"]);
 
     let (other, keys) = (Target::new(), source.directory.with_file_name("keys"));
     let keys = keys.to_str().unwrap();
-    let restore = ["--data-dir", keys, "--database", &other.url, "restore", path];
+    let restore = ["--data-dir", keys, "--database", &other.url, "restore", path, "--unproven"];
     expect(0, &restore);
     let balance = ["--data-dir", keys, "--database", &other.url, "coins", "balance", PHONE_NUMBER];
     assert_eq!(expect(0, &balance)["balance"], coins);

@@ -188,7 +188,7 @@ fn knows_the_backups_beside_a_restored_database() {
     }
     // Elsewhere there is none, and none is missing.
     let elsewhere = temp_dir.path().join("elsewhere");
-    CommandOutput::run(&elsewhere, &["restore", &path(&second), "--yes"], "").expect(0);
+    CommandOutput::run(&elsewhere, &["restore", &path(&second), "--yes", "--unproven"], "").expect(0);
     let found = examined(&elsewhere, &[], 0);
     assert_eq!(verdict(&found, "backups", "age"), "warn");
     assert!(found["checks"].as_array().unwrap().iter().all(|check| check["name"] != "newest"), "{found:#}");

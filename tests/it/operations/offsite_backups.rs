@@ -74,7 +74,9 @@ fn uploads_a_backup_and_restores_it_on_another_machine() {
     fixture.run_on(&elsewhere, &["backup", "fetch", name]).expect(0);
     let verified = fixture.run_on(&elsewhere, &["backup", "verify", name]).expect(0).json();
     assert_eq!(verified["checksum"], "right", "{verified}");
-    fixture.run_on(&elsewhere, &["restore", name, "--yes"]).expect(0);
+    let refused = fixture.run_on(&elsewhere, &["restore", name, "--yes"]).expect(1).stderr();
+    assert!(refused.contains("no server key is at hand"), "{refused}");
+    fixture.run_on(&elsewhere, &["restore", name, "--yes", "--unproven"]).expect(0);
     let database = Connection::open(elsewhere.join("yarrow.db")).unwrap();
     let phone: String = database.query_row("select phone_number from users", [], |row| row.get(0)).unwrap();
     assert_eq!(phone, PHONE);

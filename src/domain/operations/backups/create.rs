@@ -181,7 +181,7 @@ fn make(core: &Core, occasion: Occasion, progress: BackupProgress<'_>) -> Result
         core.store.copy_to_file(&unfinished, at, progress)?;
         let findings = check_copy(core, &unfinished, at, progress)?;
         backup::add_contents(&unfinished, &attachments(core, findings)?)?;
-        manifest::write(&unfinished, &path, findings)?;
+        manifest::write(&unfinished, &path, findings, &core.keys)?;
         files::sync_and_rename(&unfinished, &path)?;
         Ok(findings)
     };

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{Findings, UNFINISHED};
 use crate::{
     error::{Error, Result},
+    keys::ServerKey,
     store::files::{self, file_error},
-    types::named_enum,
+    types::{hex, named_enum},
 };
 
 pub(super) const SUFFIX: &str = ".json";
@@ -28,6 +29,21 @@ pub struct Manifest {
     pub sha256: String,
     pub bytes: u64,
     pub findings: Findings,
+    /// An HMAC of the rest and of the backup's name under the server key. Former versions wrote none.
+    #[serde(default)]
+    seal: Option<String>,
+}
+
+impl Manifest {
+    /// Returns true if the server key sealed this manifest for the backup with this name.
+    pub(super) fn is_sealed(&self, name: &str, key: &ServerKey) -> bool {
+        self.seal.as_ref().is_some_and(|seal| *seal == self.seal_under(name, key))
+    }
+
+    fn seal_under(&self, name: &str, key: &ServerKey) -> String {
+        let findings = serde_json::to_string(&self.findings).unwrap_or_default();
+        hex(&key.authenticate(&["backup", name, &self.sha256, &self.bytes.to_string(), &findings]))
+    }
 }
 
 named_enum! {
@@ -53,9 +69,10 @@ pub(super) fn path_of(backup: &Path) -> PathBuf {
 
 /// Writes the manifest for the final path of an unfinished backup. The backup is renamed afterwards, so that a finished
 /// one always has its manifest.
-pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Result<()> {
+pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings, key: &ServerKey) -> Result<()> {
     let bytes = std::fs::metadata(unfinished).map_err(|error| file_error(unfinished, error))?.len();
-    let manifest = Manifest { sha256: files::checksum(unfinished)?, bytes, findings };
+    let mut manifest = Manifest { sha256: files::checksum(unfinished)?, bytes, findings, seal: None };
+    manifest.seal = Some(manifest.seal_under(&file_name_of(path), key));
     store(path, &serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?)
 }
 
@@ -80,6 +97,18 @@ pub fn read(backup: &Path) -> Result<Option<Manifest>> {
     let mut json = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut json).map_err(|error| file_error(&path, error))?;
     Ok(serde_json::from_slice(&json).ok())
+}
+
+/// Returns true if the server key sealed the manifest of the backup at this path.
+///
+/// # Errors
+/// Storage errors.
+pub(super) fn is_sealed(backup: &Path, key: &ServerKey) -> Result<bool> {
+    Ok(read(backup)?.is_some_and(|manifest| manifest.is_sealed(&file_name_of(backup), key)))
+}
+
+fn file_name_of(backup: &Path) -> String {
+    backup.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Compares a backup with its manifest. Reads the whole backup.

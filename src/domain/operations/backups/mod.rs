@@ -11,6 +11,7 @@ mod create;
 pub mod follow;
 pub mod manifest;
 pub mod offsite;
+pub mod origin;
 mod restore_test;
 mod restoring;
 mod retention;

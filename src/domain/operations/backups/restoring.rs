@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use super::{
     BackupProgress, database_path, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
+    origin::{Origin, unproven},
     restore_test::unpack,
 };
 use crate::{
@@ -44,17 +45,28 @@ pub struct RestoreResult {
 /// # Errors
 /// `data_directory_unusable` while a server runs and for a newer schema; `not_found`; `backup_unusable` for a damaged
 /// backup and for another program's file. Nothing is changed then.
-pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<RestoreResult> {
-    restore_copy(config, path, now, progress).map_err(|error| blame_backup(path, error))
+pub fn restore(
+    config: &Config,
+    (path, origin): (&Path, &Origin),
+    now: Timestamp,
+    progress: BackupProgress<'_>,
+) -> Result<RestoreResult> {
+    restore_copy(config, (path, origin), now, progress).map_err(|error| blame_backup(path, error))
 }
 
-fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupProgress<'_>) -> Result<RestoreResult> {
+fn restore_copy(
+    config: &Config,
+    (path, origin): (&Path, &Origin),
+    now: Timestamp,
+    progress: BackupProgress<'_>,
+) -> Result<RestoreResult> {
     let started = Instant::now();
     let directory = config.data_dir();
     let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
     let copy = open_sound(path, now)?;
+    ensure_origin(path, origin)?;
     ensure_server_key(config, path, &copy)?;
     ensure_free_space(directory, database_size(path))?;
     let had_database = database_path(config).exists();
@@ -72,7 +84,8 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: BackupPr
 /// `checks_failed` if the copy differs from the backup or the ledger is inconsistent. The database is empty then.
 pub fn restore_to_server(
     config: &Config,
-    (path, url): (&Path, &SecretString),
+    (path, origin): (&Path, &Origin),
+    url: &SecretString,
     event: &AuditEvent,
     progress: BackupProgress<'_>,
 ) -> Result<DatabaseMove> {
@@ -80,6 +93,7 @@ pub fn restore_to_server(
     let mut fill = || {
         progress("checking", 0, 1);
         let copy = open_sound(path, clock.now())?;
+        ensure_origin(path, origin)?;
         ensure_server_key(config, path, &copy)?;
         create_private_directory(config.data_dir())?;
         let _lock = lock_backups(&config.backup_directory())?;
@@ -109,6 +123,17 @@ pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<
         return Err(Error::new(Code::NotFound).english_detail(detail));
     }
     Ok(restored)
+}
+
+/// Requires the seal of the backup's manifest, whose checksum was compared.
+fn ensure_origin(path: &Path, origin: &Origin) -> Result<()> {
+    match origin.key() {
+        Some(key) if !manifest::is_sealed(path, key)? => Err(unproven(
+            &path.display().to_string(),
+            "no manifest beside it is sealed with the server key of this machine",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a backup and checks all of it.

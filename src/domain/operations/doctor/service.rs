@@ -27,6 +27,7 @@ use crate::{
             backups::{
                 follow::{self, MachineFiles},
                 offsite::{self, Bucket},
+                origin::Origin,
             },
             forwarding::{self, ForwardingFault, ForwardingFinding},
             network_log, webhooks,
@@ -205,7 +206,8 @@ fn continuous_backup(installation: &Installation<'_>, bucket: &Bucket) -> Check 
         let detail = format!("machine {} took over with term {}; this one stores nothing", by.claim.machine, by.term);
         return check(Verdict::Fail, format!("{detail}: run `yarrow backup take-over`, or switch this machine off"));
     }
-    match follow::last_term(bucket).and_then(|last| Ok((last, bucket.list_changes()?.pop()))) {
+    let last = Origin::at_hand(installation.config).and_then(|origin| follow::last_term(bucket, origin.key()));
+    match last.and_then(|last| Ok((last, bucket.list_changes()?.pop()))) {
         Err(error) => check(Verdict::Fail, error.describe()),
         Ok((None, _)) => check(Verdict::Warn, "no server has claimed the bucket yet".to_owned()),
         Ok((Some(last), None)) => check(Verdict::Warn, format!("term {} has shipped nothing yet", last.term)),

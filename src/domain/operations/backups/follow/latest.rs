@@ -17,6 +17,7 @@ use super::{
         Backup, BackupProgress, Backups, database_path, ensure_known_schema,
         manifest::{self, Checksum},
         offsite::{self, Bucket},
+        origin::Origin,
         status::store_outcome,
     },
     changes_object::ChangesObject,
@@ -109,7 +110,7 @@ pub struct LatestRestore {
 /// `backup_unusable` for a damaged state; those of the provider. Nothing is changed then.
 pub fn restore_latest(
     config: &Config,
-    until: Option<Timestamp>,
+    (until, origin): (Option<Timestamp>, &Origin),
     clock: &Clock,
     system_user: String,
     progress: BackupProgress<'_>,
@@ -119,11 +120,11 @@ pub fn restore_latest(
     store::restore::finish(directory, true)?;
     remove_downloads(directory);
     let (bucket, machine) = (offsite::require_bucket(config)?, MachineFiles::new(directory));
-    let term = last_term(&bucket)?.map_or(0, |last| last.term);
+    let term = last_term(&bucket, origin.key())?.map_or(0, |last| last.term);
     let had_database = database_path(config).exists();
     let aside = format!("before-restore-{}", clock.now().to_string().replace(['-', ':'], ""));
     let prepare = |target: &Path| {
-        let test = assemble_and_check(&bucket, config, until, clock, target, progress)?;
+        let test = assemble_and_check(&bucket, config, (until, origin), clock, target, progress)?;
         if let Some(first) = test.faults.structure.first() {
             let detail = format!("The newest state in the bucket is damaged: {first}.");
             return Err(Error::new(Code::BackupUnusable).english_detail(detail));
@@ -159,7 +160,8 @@ pub fn test_latest(
     remove_leftovers(&parent);
     let directory = tempfile::Builder::new().prefix(TEST_DIRECTORY).tempdir_in(&parent);
     let directory = directory.map_err(|error| file_error(&parent, error))?;
-    assemble_and_check(&bucket, config, until, clock, &directory.path().join("latest.db"), progress)
+    let target = directory.path().join("latest.db");
+    assemble_and_check(&bucket, config, (until, &Origin::at_hand(config)?), clock, &target, progress)
 }
 
 /// The last daily test of the newest state.
@@ -218,13 +220,13 @@ pub(super) fn remove_downloads(data_directory: &Path) {
 fn assemble_and_check(
     bucket: &Bucket,
     config: &Config,
-    until: Option<Timestamp>,
+    (until, origin): (Option<Timestamp>, &Origin),
     clock: &Clock,
     target: &Path,
     progress: BackupProgress<'_>,
 ) -> Result<LatestTest> {
     let started = Instant::now();
-    let state = Assembly { bucket, config, until, now: clock.now(), target }.run(progress)?;
+    let state = Assembly { bucket, config, until, key: origin.key(), now: clock.now(), target }.run(progress)?;
     progress("checking", 0, 2);
     let copy = DatabaseCopy::open(target, clock.now())?;
     ensure_known_schema(target, &copy)?;
@@ -264,6 +266,8 @@ struct Assembly<'a> {
     bucket: &'a Bucket,
     config: &'a Config,
     until: Option<Timestamp>,
+    /// The key that must have sealed every object.
+    key: Option<&'a ServerKey>,
     now: Timestamp,
     target: &'a Path,
 }
@@ -355,11 +359,13 @@ impl Assembly<'_> {
     /// Returns the path of a backup's copy on this machine, or the reason why the backup in the bucket cannot be used.
     fn fetch_base(&self, base: &Backup, progress: BackupProgress<'_>) -> Result<Result<PathBuf, String>> {
         let path = self.config.backup_directory().join(&base.name);
-        if path.is_file() && manifest::verify(&path)? == Checksum::Right {
+        let is_proven = |path: &Path| self.key.map_or(Ok(true), |key| manifest::is_sealed(path, key));
+        if path.is_file() && manifest::verify(&path)? == Checksum::Right && is_proven(&path)? {
             return Ok(Ok(path));
         }
         match self.bucket.fetch(self.config, &base.name, progress) {
-            Ok(path) => Ok(Ok(path)),
+            Ok(path) if is_proven(&path)? => Ok(Ok(path)),
+            Ok(_) => Ok(Err(format!("{} is not sealed with the server key", base.name))),
             // Without a source it is not the bucket that failed.
             Err(error) if matches!(error.code, Code::ProviderFailed | Code::NotFound) && error.source.is_none() => {
                 Ok(Err(format!("{} is missing or damaged", base.name)))
@@ -397,7 +403,8 @@ impl Assembly<'_> {
         let (key, name) = (self.bucket.key(&object.name), &object.name);
         let cached = cached_path(self.config, object);
         if cached.is_file()
-            && let Some(head) = PageChanges::read(&cached)?.filter(|head| (head.term, head.seq) == object.rank())
+            && let Some(head) =
+                PageChanges::read(&cached, self.key)?.filter(|head| (head.term, head.seq) == object.rank())
         {
             return Ok(Link { object: object.clone(), path: cached, head: Ok(head) });
         }
@@ -416,8 +423,15 @@ impl Assembly<'_> {
                 Err(failure) => return Err(failure.into()),
             }
         }
-        let head = PageChanges::read(&path)?.filter(|head| (head.term, head.seq) == object.rank());
-        Ok(Link { object: object.clone(), path, head: head.ok_or_else(|| format!("{name} is damaged")) })
+        let head = PageChanges::read(&path, self.key)?.filter(|head| (head.term, head.seq) == object.rank());
+        Ok(Link { object: object.clone(), path, head: head.ok_or_else(|| self.fault_of(name)) })
+    }
+
+    fn fault_of(&self, name: &str) -> String {
+        match self.key {
+            Some(_) => format!("{name} is damaged, or not sealed with the server key"),
+            None => format!("{name} is damaged"),
+        }
     }
 
     /// Writes the state to the target and compares its fingerprint.
@@ -430,6 +444,8 @@ impl Assembly<'_> {
         let mut source = File::open(path).map_err(|error| file_error(path, error))?;
         io::copy(&mut source, &mut file).map_err(failed)?;
         for link in links {
+            let bytes = link.head.as_ref().map_or(0, PageChanges::bytes);
+            ensure_free_space(files::parent_of(self.target), bytes.saturating_add(self.config.backup.free_space.0))?;
             PageChanges::apply(&link.path, &file)?;
         }
         let last = links.last();

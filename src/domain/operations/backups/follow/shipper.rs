@@ -214,7 +214,7 @@ impl<'app> Shipper<'app> {
         if is_superseded && self.files.permission()?.is_none() {
             return Ok(());
         }
-        match claim_next(&self.bucket, &self.files, self.backups.core.clock.now())? {
+        match claim_next(&self.bucket, &self.backups.core.keys, &self.files, self.backups.core.clock.now())? {
             ClaimOutcome::Superseded(holder) => self.stop_writes(holder),
             ClaimOutcome::Claimed { holder, is_exclusive, taken_over } => {
                 tracing::info!(term = holder.term, is_exclusive, "claimed a term of the bucket");
@@ -271,9 +271,14 @@ impl<'app> Shipper<'app> {
     fn is_superseded_at(&mut self, now: Instant) -> Result<bool> {
         let Some(term) = self.term else { return Ok(false) };
         self.next_look = Some(now + self.interval());
-        let Some(next) = find_term(&self.bucket, term + 1)? else { return Ok(false) };
+        let next = term.checked_add(1).map(|next| self.find_term(next)).transpose()?.flatten();
+        let Some(next) = next else { return Ok(false) };
         self.supersede(next)?;
         Ok(true)
+    }
+
+    fn find_term(&self, term: u64) -> Result<Option<TermHolder>> {
+        find_term(&self.bucket, Some(&self.backups.core.keys), term)
     }
 
     fn ship(&mut self, now: Instant) -> Result<()> {
@@ -287,7 +292,7 @@ impl<'app> Shipper<'app> {
         let Some(shipment) = self.pending.take() else { return Ok(()) };
         match self.send(&shipment) {
             Ok(true) => self.advance(shipment, now),
-            Ok(false) => match find_term(&self.bucket, term)? {
+            Ok(false) => match self.find_term(term)? {
                 Some(holder) => self.supersede(holder),
                 None => Err(Error::new(Code::ProviderFailed).english_detail("The bucket lost the claim of this term.")),
             },
@@ -365,7 +370,7 @@ impl<'app> Shipper<'app> {
             }
             let file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&directory);
             let file = file.map_err(|error| file_error(&directory, error))?;
-            difference.write(&head_of(&object, chain, difference), file.as_file())?;
+            difference.write(&head_of(&object, chain, difference), &self.backups.core.keys, file.as_file())?;
             Ok((pass, difference.data_version, Some((file, difference.count()))))
         };
         let ((pass, data_version, written), sums) = self.reader.compare(&chain.sums, write)?;

@@ -9,6 +9,7 @@ use super::{
         BackupProgress,
         manifest::{self, Checksum},
         offsite::{self, Bucket},
+        origin::Origin,
         retention,
     },
     changes_object::{CHANGES, ChangesObject},
@@ -27,6 +28,7 @@ use crate::{
 pub struct Standby<'a> {
     config: &'a Config,
     bucket: Bucket,
+    origin: Origin,
     /// The backup that is on this machine.
     base: Option<String>,
     /// The name of the last object that was pulled.
@@ -48,7 +50,8 @@ impl<'a> Standby<'a> {
     /// # Errors
     /// `configuration` without a bucket.
     pub fn new(config: &'a Config) -> Result<Self> {
-        Ok(Self { config, bucket: offsite::require_bucket(config)?, base: None, last: None })
+        let (bucket, origin) = (offsite::require_bucket(config)?, Origin::at_hand(config)?);
+        Ok(Self { config, bucket, origin, base: None, last: None })
     }
 
     /// Downloads the newest backup with changes, and the changes since the last pull.
@@ -92,8 +95,8 @@ impl<'a> Standby<'a> {
         files::remove_if_exists(&unfinished).map_err(|error| file_error(&unfinished, error))?;
         let mut file = files::create_private(&unfinished)?;
         self.bucket.storage.fetch(&self.bucket.key(&object.name), object.bytes, &mut file, &mut |_, _| ())?;
-        if PageChanges::read(&unfinished)?.is_none() {
-            let detail = format!("{} in the bucket is damaged.", object.name);
+        if PageChanges::read(&unfinished, self.origin.key())?.is_none() {
+            let detail = format!("{} in the bucket is damaged or not sealed with the server key.", object.name);
             return Err(Error::new(Code::ProviderFailed).english_detail(detail));
         }
         sync_and_rename(&unfinished, &path)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{keys::ServerKey, types::hex};
+
 /// A claim of a term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermClaim {
@@ -13,6 +15,17 @@ pub struct TermClaim {
     pub from: u64,
     /// Distinguishes the claims of cloned machines.
     pub(super) nonce: String,
+    /// An HMAC of term and claim under the server key. Former versions wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seal: Option<String>,
+}
+
+impl TermHolder {
+    pub(super) fn seal_under(&self, key: &ServerKey) -> String {
+        let TermClaim { machine, at, version, from, nonce, .. } = &self.claim;
+        let [term, at, from] = [self.term.to_string(), at.to_string(), from.to_string()];
+        hex(&key.authenticate(&["term", &term, machine, &at, version, &from, nonce]))
+    }
 }
 
 /// A term and its claim.

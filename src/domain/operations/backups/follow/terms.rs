@@ -6,12 +6,13 @@
 use std::{io::Write as _, time::Duration};
 
 use super::{
-    super::offsite::Bucket,
+    super::{offsite::Bucket, origin::Origin},
     machine_files::{MachineFiles, TakeOverPermission},
     term_holder::{TermClaim, TermHolder},
 };
 use crate::{
     error::{Code, Error, Result},
+    keys::ServerKey,
     providers::object_storage::NewObject,
     types::{Timestamp, random_hex},
 };
@@ -44,38 +45,54 @@ pub(super) struct TakeOver {
 /// Returns the last term of a bucket.
 ///
 /// # Errors
-/// Those of the provider; `provider_failed` for an unreadable claim.
-pub fn last_term(bucket: &Bucket) -> Result<Option<TermHolder>> {
+/// Those of the provider; `provider_failed` for a claim that is unreadable, or not sealed with the key if there is one.
+pub fn last_term(bucket: &Bucket, key: Option<&ServerKey>) -> Result<Option<TermHolder>> {
     let objects = bucket.storage.list(&bucket.key(TERMS))?;
     let number = |key: &str| key.strip_prefix(&bucket.key(TERMS))?.parse().ok();
     let Some(term) = objects.iter().filter_map(|object| number(&object.key)).max() else { return Ok(None) };
     let missing =
         || Error::new(Code::ProviderFailed).english_detail(format!("The bucket lists {TERMS}{term:08} but has none."));
-    Ok(Some(find_term(bucket, term)?.ok_or_else(missing)?))
+    Ok(Some(find_term(bucket, key, term)?.ok_or_else(missing)?))
 }
 
-/// Returns a term of a bucket.
-pub(super) fn find_term(bucket: &Bucket, term: u64) -> Result<Option<TermHolder>> {
+/// Returns a term of a bucket. Errors as [`last_term`].
+pub(super) fn find_term(bucket: &Bucket, key: Option<&ServerKey>, term: u64) -> Result<Option<TermHolder>> {
     let Some(json) = bucket.storage.get(&key_of(bucket, term), MAX_BYTES)? else { return Ok(None) };
-    let unreadable = |_| Error::new(Code::ProviderFailed).english_detail(format!("{TERMS}{term:08} cannot be read."));
-    let claim = serde_json::from_slice(&json).map_err(unreadable)?;
-    Ok(Some(TermHolder { term, claim }))
+    let failed = |cause: &str| Error::new(Code::ProviderFailed).english_detail(format!("{TERMS}{term:08} {cause}."));
+    let claim = serde_json::from_slice(&json).map_err(|_| failed("cannot be read"))?;
+    let holder = TermHolder { term, claim };
+    if key.is_some_and(|key| holder.claim.seal != Some(holder.seal_under(key))) {
+        return Err(failed(
+            "is not sealed with the server key of this installation. Find out who stored it, and remove it",
+        ));
+    }
+    Ok(Some(holder))
 }
 
 /// Permits the next start, or the running server, to take over from the machine that holds the last term. Returns it.
 ///
 /// # Errors
 /// Those of the provider; storage errors.
-pub fn take_over(bucket: &Bucket, files: &MachineFiles, system_user: String) -> Result<Option<TermHolder>> {
-    let last = last_term(bucket)?;
+pub fn take_over(
+    bucket: &Bucket,
+    origin: &Origin,
+    files: &MachineFiles,
+    system_user: String,
+) -> Result<Option<TermHolder>> {
+    let last = last_term(bucket, origin.key())?;
     let after_term = last.as_ref().map_or(0, |last| last.term);
     files.permit(&TakeOverPermission { after_term, system_user })?;
     Ok(last)
 }
 
 /// Claims the next term, if the last one is this machine's or it may take over from it.
-pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) -> Result<ClaimOutcome> {
-    let (machine, last, permission) = (files.id()?, last_term(bucket)?, files.permission()?);
+pub(super) fn claim_next(
+    bucket: &Bucket,
+    key: &ServerKey,
+    files: &MachineFiles,
+    now: Timestamp,
+) -> Result<ClaimOutcome> {
+    let (machine, last, permission) = (files.id()?, last_term(bucket, Some(key))?, files.permission()?);
     let other = last.clone().filter(|last| last.claim.machine != machine);
     let permission =
         permission.filter(|permission| last.as_ref().is_some_and(|last| last.term == permission.after_term));
@@ -85,9 +102,13 @@ pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) 
     let taken_over = other.map(|from| TakeOver { from, system_user: permission.map(|given| given.system_user) });
     let from = last.map_or(0, |last| last.term);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex::<16>()? };
-    let holder = TermHolder { term: from + 1, claim };
-    match store_claim(bucket, &holder)? {
+    let claim = TermClaim { machine, at: now.0, version, from, nonce: random_hex::<16>()?, seal: None };
+    let after_last = || {
+        Error::new(Code::ProviderFailed).english_detail(format!("{TERMS}{from:08} leaves no number for another term."))
+    };
+    let mut holder = TermHolder { term: from.checked_add(1).ok_or_else(after_last)?, claim };
+    holder.claim.seal = Some(holder.seal_under(key));
+    match store_claim(bucket, key, &holder)? {
         Err(other) => Ok(ClaimOutcome::Superseded(other)),
         Ok(is_exclusive) => {
             files.clear()?;
@@ -98,10 +119,10 @@ pub(super) fn claim_next(bucket: &Bucket, files: &MachineFiles, now: Timestamp) 
 }
 
 /// Returns true if the server keeps the condition, or the holder of an earlier claim.
-fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<Result<bool, TermHolder>> {
+fn store_claim(bucket: &Bucket, server_key: &ServerKey, holder: &TermHolder) -> Result<Result<bool, TermHolder>> {
     let key = key_of(bucket, holder.term);
     // A server may ignore the condition and overwrite.
-    if let Some(other) = find_term(bucket, holder.term)? {
+    if let Some(other) = find_term(bucket, Some(server_key), holder.term)? {
         return Ok(Err(other));
     }
     let mut file = tempfile::NamedTempFile::new().map_err(Error::internal)?;
@@ -120,7 +141,7 @@ fn store_claim(bucket: &Bucket, holder: &TermHolder) -> Result<Result<bool, Term
         std::thread::sleep(RECHECK_AFTER);
     }
     let missing = || Error::new(Code::ProviderFailed).english_detail("The bucket did not store the claim of a term.");
-    let stored = find_term(bucket, holder.term)?.ok_or_else(missing)?;
+    let stored = find_term(bucket, Some(server_key), holder.term)?.ok_or_else(missing)?;
     Ok(if stored == *holder { Ok(is_exclusive) } else { Err(stored) })
 }
 
