@@ -300,7 +300,7 @@ create index disagreements_by_time on disagreements (created_at);
 -- numbers a user's records from 1 in the order of arrival. The single writer thread keeps it unique.
 create table history (
     id integer primary key,                -- rows of this size in the unique key would make a deep tree
-    user_id integer not null references users (id) on delete cascade,
+    user_id integer not null,
     sequence integer not null,
     local_record_id text not null,
     bytes integer not null default 0,      -- of the id and the texts; before them, so that reading it reads none
@@ -311,26 +311,41 @@ create table history (
     client_timestamp text,                 -- JSON exactly as received; never used to order or limit
     created_at integer not null,
     updated_at integer not null,
-    deactivated_at integer,                -- hidden since; purged some weeks later
     change integer not null default 0,     -- number of the last change, see deletions
     -- Many clients derive record ids from the time, so this order inserts at the end of the index.
     unique (local_record_id, user_id)
 ) strict;
 
 -- Contains every column that a count or a sum of bytes needs, so that they read no records.
-create index history_by_user on history (user_id, sequence, deactivated_at, question_type, bytes);
-create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
+create index history_by_user on history (user_id, sequence, question_type, bytes);
 create index history_by_change on history (user_id, change);
 
--- Owner: history. Times at which users hid their records, for the hourly limit.
+-- Owner: history. The times at which users hid all their records. A record is hidden if its sequence is up to one of
+-- `through`, since the first such time; it is purged some weeks later. A restoration lowers `through`.
 create table history_hidings (
     id integer primary key,
     user_id integer not null,
-    hidden_at integer not null
+    hidden_at integer not null,
+    through integer not null,              -- sequence of the last hidden record; 0 once none is left
+    surplus_through integer not null       -- records up to this one exceed the limit and are being deleted; 0 for none
 ) strict;
 
-create index history_hidings_by_user on history_hidings (user_id, hidden_at);
-create index history_hidings_by_time on history_hidings (hidden_at);
+create index history_hidings_by_user on history_hidings (user_id, hidden_at, through, surplus_through);
+create index history_hidings_by_time on history_hidings (hidden_at) where through > 0;
+create index history_hidings_done on history_hidings (hidden_at) where through = 0;
+create index history_hidings_surplus on history_hidings (id) where surplus_through > 0;
+
+-- Owner: history. The times at which users restored hidden records. The number of the last change of a record up to
+-- `through` is at least `base` and its sequence; those of the newest restoration are the highest.
+create table history_restorings (
+    id integer primary key,
+    user_id integer not null,
+    restored_at integer not null,
+    through integer not null,
+    base integer not null
+) strict;
+
+create index history_restorings_by_user on history_restorings (user_id, restored_at, through, base);
 
 -- Owner: interpretation. One row for each model call, written before the call and completed after it.
 create table interpretations (
@@ -453,10 +468,10 @@ create table model_spending (
 ) strict, without rowid;
 
 -- Owner: sessions. Castings of the current API. `sequence` numbers a user's sessions from 1 in the order of creation.
--- Deleting a user does not cascade: sessions must become snapshots before the account goes.
+-- They become snapshots when their user is deleted.
 create table sessions (
     id text primary key,                   -- 32 random hexadecimal digits
-    user_id integer not null references users (id),
+    user_id integer not null,
     sequence integer not null,
     question text not null,
     question_type text,
@@ -532,7 +547,7 @@ create table invite_codes (
 -- Owner: invites. Redeemed codes: invitee and inviter, as long as both accounts exist.
 create table invites (
     invitee_id integer primary key references users (id) on delete cascade,
-    inviter_id integer references users (id) on delete set null,
+    inviter_id integer,
     created_at integer not null
 ) strict;
 
@@ -545,6 +560,13 @@ create table invite_addresses (
     has_redeemed integer not null check (has_redeemed in (0, 1)),
     rewarded integer not null check (rewarded >= 0)
 ) strict, without rowid;
+
+-- Owner: account_erasures. Deleted users of whose data some rows are left. Nobody sees these rows, and a job deletes
+-- them in small steps.
+create table account_erasures (
+    user_id integer primary key,
+    requested_at integer not null
+) strict;
 
 -- Owner: network_log. Deleted users whose entries are to be erased from the network log, which is another file.
 create table access_log_erasures (
@@ -653,15 +675,19 @@ create index email_rewards_parked on email_rewards (parked_at) where parked_at i
 -- the user's devices delete them too. Change numbers are milliseconds since 1970, or one more than the last number of
 -- the user's rows of the kind, so that they grow even if the clock does not.
 create table deletions (
-    user_id integer not null references users (id) on delete cascade,
+    user_id integer not null,
     number integer not null,
     kind text not null check (kind = 'session' or kind = 'history' or kind = 'notification'),
-    subject text not null,                 -- the id of what was deleted
+    subject text not null,                 -- the id of what was deleted; empty for a range
     deleted_at integer not null,
+    range_after integer,                   -- a range of history records that were hidden, by their sequences. Each has a number
+    range_through integer,                 -- of its own, up to that of the row, in the order of the sequences
+    check ((range_after is null) = (range_through is null)),
     primary key (user_id, number)
 ) strict, without rowid;
 
 create index deletions_by_time on deletions (deleted_at);
+create index deletions_of_ranges on deletions (user_id, number) where range_through is not null;
 
 -- Owner: idempotency. First responses to requests with an Idempotency-Key, stored in the transaction of their effect.
 -- Ids grow with time, so the oldest rows are found without another index.
@@ -1134,7 +1160,7 @@ create index notification_deletions_by_notification on notification_deletions (n
 
 -- Owner: notifications. Notifications that users read one by one, with the first read time.
 create table notification_reads (
-    user_id integer not null references users (id) on delete cascade,
+    user_id integer not null,
     notification_id integer not null,
     read_at integer not null,
     change integer not null default 0,     -- number of the change, see deletions
@@ -1154,7 +1180,7 @@ create table notification_read_blocks (
 
 -- Owner: notifications. "Mark all as read" requests that changed something: everything up to an id is read since then.
 create table notification_marks (
-    user_id integer not null references users (id) on delete cascade,
+    user_id integer not null,
     through integer not null,              -- a notification's id
     ordinal integer not null,              -- of the newest broadcast at that time
     marked_at integer not null,

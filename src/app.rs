@@ -174,6 +174,7 @@ impl App {
             keys,
             phone_rules: Arc::new(config.phone_rules()),
             log_throttle: Arc::default(),
+            step_turn: Arc::default(),
         };
         if is_started && !has_log {
             tracing::warn!("the network log is missing; a new one is created");

@@ -2,7 +2,7 @@
 //!
 //! Services hold a copy. This module knows no operation.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::{
     clock::Clock, concurrency::log_throttle::LogThrottle, config::Config, keys::ServerKey, store::Store,
@@ -18,4 +18,6 @@ pub struct Core {
     pub keys: ServerKey,
     pub phone_rules: Arc<PhoneRules>,
     pub log_throttle: Arc<LogThrottle>,
+    /// Held by the one long deletion that has a step in the writer's queue.
+    pub step_turn: Arc<Mutex<()>>,
 }

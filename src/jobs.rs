@@ -14,6 +14,7 @@ use crate::{
     app::App,
     domain::{
         divination::crash_recovery,
+        identity::accounts::erasure,
         messaging::{notifications, push},
         moderation::shadow_mode,
         money::{ledger, payments, purchases},
@@ -35,6 +36,7 @@ use crate::{
 
 /// The longest time that a network log entry waits in memory.
 const NETWORK_LOG_INTERVAL: Duration = Duration::from_millis(500);
+const ERASURE_INTERVAL: Duration = Duration::from_millis(500);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// After a scrub the job pauses for so many times the duration of the pass.
 const SCRUB_PAUSE_FACTOR: u32 = 10;
@@ -157,6 +159,7 @@ pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
         start("network-log", write_network_log)?,
         start("jobs", run_small_jobs)?,
         start("retention", delete_expired)?,
+        start("erasure", erase_accounts)?,
         start("figures", count_figures)?,
     ];
     Ok(Jobs { _detached: detached, awaited })
@@ -243,6 +246,14 @@ fn delete_expired(app: &App, schedule: Schedule, stopped: &Receiver<()>) {
     let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
     every(app, stopped, (schedule.first_sweep, schedule.sweep), JobName::Retention, |_| {
         done(retention::sweep_if_clock_trusted(&app.clock_guard, &app.network_log, &is_running))
+    });
+}
+
+/// Erases deleted accounts on a thread of its own, because one may be large.
+fn erase_accounts(app: &App, _: Schedule, stopped: &Receiver<()>) {
+    let is_running = || stopped.try_recv() == Err(TryRecvError::Empty);
+    every(app, stopped, (ERASURE_INTERVAL, ERASURE_INTERVAL), JobName::Erasure, |_| {
+        erasure::run_due(&app.core, &is_running).map(JobOutcome::from)
     });
 }
 

@@ -137,19 +137,18 @@ fn fill_users(tx: &Transaction<'_>, users: i64, now: i64) -> Result<(), Failure>
 fn fill_history(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
     let mut casting = tx.prepare(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, \
-         client_timestamp, created_at, updated_at, deactivated_at) \
-         values (?1, ?2, ?3, 'career', '今年换工作合适吗？', '{\"lines\":[7,8,8,8,7,6],\"method\":\"coins\"}', ?4, ?4, ?4, ?5)",
+         client_timestamp, created_at, updated_at) \
+         values (?1, ?2, ?3, 'career', '今年换工作合适吗？', '{\"lines\":[7,8,8,8,7,6],\"method\":\"coins\"}', ?4, ?4, ?4)",
     )?;
+    let mut hiding = tx
+        .prepare("insert into history_hidings (user_id, hidden_at, through, surplus_through) values (?1, ?2, ?3, 0)")?;
     for row in 0..rows {
         let created_at = at(now, row, rows, 90)?;
-        let hidden = (row < rows / OVERDUE).then_some(created_at);
-        casting.execute(params![
-            row % users + 1,
-            row / users + 1,
-            format!("{created_at}-{row:x}"),
-            created_at,
-            hidden
-        ])?;
+        let (user, sequence) = (row % users + 1, row / users + 1);
+        casting.execute(params![user, sequence, format!("{created_at}-{row:x}"), created_at])?;
+        if row < rows / OVERDUE {
+            hiding.execute(params![user, created_at, sequence])?;
+        }
     }
     Ok(())
 }

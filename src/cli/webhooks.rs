@@ -59,7 +59,7 @@ pub fn run(common: &Common, args: &WebhooksArgs) -> Result<()> {
         }
         Action::Replay { id } => {
             let name = id.map(|id| id.to_string()).unwrap_or_default();
-            let replayed = webhook_outbox::replay(&app.core, *id).wait().map_err(name_missing("Event", &name))?;
+            let replayed = webhook_outbox::replay(&app.core, *id).map_err(name_missing("Event", &name))?;
             record_audit(&app, "webhooks replay", None, cli_authority(None))?;
             let count = pluralize(replayed, "event", "events");
             common.output(&ReplayedWebhooks::from(replayed), || format!("{count} will be sent again"))

@@ -28,6 +28,12 @@ fn filled(directory: &Path) -> Caller {
     user
 }
 
+/// Returns a request that deletes all records.
+fn delete_all(server: &Server, user: &Caller) -> Request {
+    let ids: Vec<_> = (0..60).map(|number| format!("r-{number}")).collect();
+    server.post("/divination-history/delete").by(user).json(&json!({ "localRecordIds": ids }))
+}
+
 /// Panics unless the program exited with this code and a single error message.
 #[track_caller]
 fn assert_refused(output: &Output, code: i32) -> String {
@@ -79,7 +85,7 @@ fn reports_damage_that_a_request_hits() {
     assert_eq!(wait_until_ready_says(&server, "database", "unchecked")["databaseCheckedAt"], Value::Null);
     let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
     assert!(met.text().contains("is damaged"), "{}", met.text());
-    server.post("/divination-history/deactivate-all").by(&user).send().expect_problem(503, "storage_failed");
+    delete_all(&server, &user).send().expect_problem(503, "storage_failed");
     wait_until_ready_says(&server, "database", "damaged");
     let page = Request::new("GET", &metrics).send().expect(200).text();
     assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
@@ -260,7 +266,7 @@ fn a_write_to_a_damaged_page_fails_and_others_in_its_commit_succeed() {
     damage(&directory);
     let server = Setup::default().on(&directory).in_own_process().start();
     let requests = (0..100).map(|number| match number % 2 {
-        0 => server.post("/divination-history/deactivate-all").by(&user),
+        0 => delete_all(&server, &user),
         _ => server.put("/user/nickname").by(&user).json(&json!({ "nickname": format!("n-{number}") })),
     });
     let responses = crate::support::send_concurrently(requests.collect());

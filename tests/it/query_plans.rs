@@ -6,11 +6,23 @@ use crate::support::Setup;
 /// The conditions of the queries in the operations.
 const BOUNDED: &[&str] = &[
     // A user's records: a page, its total, a lookup.
-    "history where user_id = ?1 and deactivated_at is null and (question_type = ?2 or ?2 is null) \
+    "history where user_id = ?1 and sequence > ?5 and (question_type = ?2 or ?2 is null) \
      order by sequence desc limit ?3 offset ?4",
-    "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
+    "history where local_record_id = ?1 and user_id = ?2 and sequence > ?3",
     // Changes since a cursor, and the texts that a search reads.
-    "history where user_id = ?1 and change > ?2 and deactivated_at is null order by change limit ?3",
+    "history where user_id = ?1 and change > ?2 and sequence > ?3 and (sequence > ?4 or change > ?5 + sequence) \
+     order by change limit ?6",
+    "history where user_id = ?1 and sequence > ?3 and sequence <= ?4 and change <= ?2 + sequence order by sequence limit ?5",
+    // Records that are deleted in the background.
+    "history where user_id = ?1 and sequence <= ?2 order by sequence limit ?3",
+    "history_hidings where surplus_through > 0 order by id limit 1",
+    "history_hidings where hidden_at <= ?1 and through > 0 order by hidden_at limit 1",
+    "deletions where user_id = ?1 and range_through >= ?2 and range_after < ?2 order by number desc limit 1",
+    "notification_reads where user_id = ?1 limit ?2",
+    "notification_marks where user_id = ?1 limit ?2",
+    "invites where inviter_id = ?1 limit ?2",
+    "webhook_events where user_id = ?1 and text is not null limit ?2",
+    "feedback where user_id = ?1 and is_verified = ?2 order by created_at desc limit ?3 offset ?4",
     "sessions where user_id = ?1 and change > ?2 order by change limit ?3",
     "sessions where user_id = ?1 and sequence = ?2",
     "session_texts where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3",
@@ -32,7 +44,8 @@ const BOUNDED: &[&str] = &[
     "model_calls where user_id = ?1 and kind = 'chat' and created_at <= ?3 order by created_at desc limit 1 offset ?2",
     "model_calls where created_at < ?1 limit ?2",
     "history_hidings where user_id = ?1 and hidden_at <= ?3 order by hidden_at desc limit 1 offset ?2",
-    "history_hidings where hidden_at < ?1 order by hidden_at limit ?2",
+    "history_hidings where hidden_at < ?1 and through = 0 order by hidden_at limit ?2",
+    "history_restorings where user_id = ?1 and restored_at <= ?3 order by restored_at desc limit 1 offset ?2",
     "chats where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "chats where user_id = ?1 order by created_at, id",
     // A user's violations of the last hour, and those beyond the newest.
@@ -158,7 +171,8 @@ const COUNTED: &[&str] = &[
 
 /// Totals of a user: without reading rows, which are scattered.
 const COUNTED_OF_A_USER: &[&str] = &[
-    "history where user_id = ?1 and deactivated_at is null and (question_type = ?2 or ?2 is null)",
+    "history where user_id = ?1 and sequence > ?3 and (question_type = ?2 or ?2 is null)",
+    "history where user_id = ?1 and sequence > ?2 and sequence <= ?3",
     "interpretations where user_id = ?1",
     "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3",
     "payment_orders where user_id = ?1",

@@ -13,7 +13,6 @@ use yarrow::{
         operations::network_log,
     },
     error::{Code, Result},
-    store::Pending,
     types::pluralize,
 };
 
@@ -28,7 +27,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
     );
     confirm(yes, &question)?;
     let by = cli_authority(reason);
-    match accounts::erase(&app.core, user.id, DeletionActor::Operator).and_then(Pending::wait) {
+    match accounts::erase(&app.core, user.id, DeletionActor::Operator) {
         Err(error) if error.code == Code::AccountInconsistent => {
             return Err(error.english_detail(format!(
                 "The points balance disagrees with the ledger. Run `yarrow points repair {}` first.",

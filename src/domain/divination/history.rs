@@ -3,11 +3,12 @@
 //! `jsonData` is stored and returned byte for byte; neither it nor `timestamp` is interpreted. Order and limits follow
 //! a sequence that the server assigns. A user has a quota of records and one of bytes. Deactivating hides a user's
 //! records for some weeks before they are deleted. Until then they can be restored; saving a hidden record again makes
-//! it the newest.
+//! it the newest. A record is hidden by its sequence: see [`deactivate_all`].
 
+mod hiding;
 mod orphans;
 
-use std::{borrow::Cow, ops::ControlFlow, time::Duration};
+use std::{borrow::Cow, ops::ControlFlow};
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -17,23 +18,25 @@ use crate::{
     core::Core,
     domain::{
         Each,
+        identity::users,
         operations::{
             deletions::{self, DeletedKind},
             free_space_scrub,
         },
     },
-    error::{Code, RateLimit, Result},
-    store::{
-        Pending, Read, Row, RowResult, SqlParameters, Write,
-        sliding_window::{self, HOUR, Window},
-    },
+    error::{Code, Result},
+    store::{Pending, Read, Row, RowResult, SqlParameters, Write},
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
-pub use orphans::{delete_orphans_in, next_owner_in};
-
-/// The number of times that a user may hide records in an hour.
-const HIDINGS: RateLimit = RateLimit { name: "history-hidings", quota: 10, window: HOUR };
+use self::hiding::{HistoryState, hidden_ranges_in, state_in};
+pub use self::{
+    hiding::{
+        RestoredRecords, deactivate_all, delete_expired_in, delete_old_hidings_in, delete_surplus_in, erase_hidings_in,
+        restore_all, surplus_in,
+    },
+    orphans::{delete_orphans_in, next_owner_in},
+};
 
 /// The most records of a list without paging.
 const UNPAGED: u32 = 1000;
@@ -77,21 +80,22 @@ impl HistoryQuota {
         }
     }
 
-    /// Requires that the record fits, as the user's newest with this sequence number.
+    /// Requires that the record fits, as the user's newest.
     ///
     /// # Errors
     /// `history_full` and `history_too_large`.
-    fn require_in(self, tx: &Read<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
+    fn require_in(self, tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<()> {
+        let sequence = state.next_sequence();
         // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
         if sequence > self.records
-            && count_in(tx, user, None)? >= self.records
-            && !has_in(tx, user, &draft.local_record_id)?
+            && count_in(tx, user, state.hidden_through, None)? >= self.records
+            && !has_in(tx, user, state.hidden_through, &draft.local_record_id)?
         {
             return Err(Code::HistoryFull.into());
         }
         // Likewise, so few records are within the limit even if each has the maximum size.
         let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
-        if may_be_too_large && is_too_large_in(tx, user, draft, self.bytes)? {
+        if may_be_too_large && is_too_large_in(tx, user, state, draft, self.bytes)? {
             return Err(Code::HistoryTooLarge.into());
         }
         Ok(())
@@ -234,20 +238,25 @@ pub fn save_all(
 }
 
 /// Changes nothing if it fails, so it needs no savepoint.
+///
+/// # Errors
+/// `unauthenticated` if the account was deleted since the token was checked.
 fn save_in(
     tx: &Write<'_>,
     user: UserId,
     HistoryEdit { draft, base_version }: HistoryEdit,
     quota: HistoryQuota,
 ) -> Result<Result<HistoryRecord<'static>, NewerState>> {
+    users::require_in(tx, user)?;
+    let state = state_in(tx, user)?;
     if base_version.is_some() {
-        let current = find_in(tx, user, &draft.local_record_id)?;
+        let current = find_in(tx, user, state.hidden_through, &draft.local_record_id)?;
         if current.as_ref().map(|record| record.version) != base_version {
             return Ok(Err(current));
         }
     }
-    let next = next_in(tx, user)?;
-    quota.require_in(tx, user, next.sequence, &draft)?;
+    let next = next_in(tx, user, state)?;
+    quota.require_in(tx, user, state, &draft)?;
     let saved = |draft, created_at| HistoryRecord {
         draft,
         created_at,
@@ -255,31 +264,36 @@ fn save_in(
         version: RecordVersion(next.change),
     };
     if !insert_in(tx, user, next, &draft, tx.now)? {
-        if let Some((created_at, stored)) = update_in(tx, user, next.change, &draft)? {
+        if let Some((created_at, stored)) = update_in(tx, user, state.hidden_through, next.change, &draft)? {
             return Ok(Ok(saved(draft.with_defaults(stored), created_at)));
         }
-        renew_in(tx, user, next, &draft)?;
+        renew_in(tx, user, next, &draft, tx.now)?;
     }
     Ok(Ok(saved(draft, tx.now)))
 }
 
 /// Returns the active record with this id.
-fn find_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<Option<HistoryRecord<'static>>> {
+fn find_in(
+    tx: &Read<'_>,
+    user: UserId,
+    hidden_through: i64,
+    local_record_id: &str,
+) -> Result<Option<HistoryRecord<'static>>> {
     tx.first(
         concat!(
             "select ",
             record_columns!(),
-            " from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null"
+            " from history where local_record_id = ?1 and user_id = ?2 and sequence > ?3"
         ),
-        (local_record_id, user.0),
+        (local_record_id, user.0, hidden_through),
         |row| Ok(record_of(row)?.into_owned()),
     )
 }
 
 /// Returns the numbers of the user's next record and change.
-fn next_in(tx: &Read<'_>, user: UserId) -> Result<RecordNumbers> {
-    let last = newest_in(tx, user)?;
-    Ok(RecordNumbers { sequence: last.sequence + 1, change: deletions::next_change_in(tx, user, last.change)? })
+fn next_in(tx: &Read<'_>, user: UserId, state: HistoryState) -> Result<RecordNumbers> {
+    let change = deletions::next_change_in(tx, user, state.last_change())?;
+    Ok(RecordNumbers { sequence: state.next_sequence(), change })
 }
 
 /// Inserts a record of a former backend as the user's newest. Returns false if a record with this id exists.
@@ -296,15 +310,20 @@ pub fn import_in(
     if exists_in(tx, user, &draft.local_record_id)? {
         return Ok(false);
     }
-    let next = next_in(tx, user)?;
-    quota.require_in(tx, user, next.sequence, draft)?;
-    insert_in(tx, user, next, draft, created_at)
+    let state = state_in(tx, user)?;
+    let next = next_in(tx, user, state)?;
+    quota.require_in(tx, user, state, draft)?;
+    // A record with this id may be about to be deleted.
+    if !insert_in(tx, user, next, draft, created_at)? {
+        renew_in(tx, user, next, draft, created_at)?;
+    }
+    Ok(true)
 }
 
 /// Returns true if the user has a record with this id, hidden or not.
 pub fn exists_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
-    let sql = "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2)";
-    tx.one(sql, (local_record_id, user.0), |row| row.get(0))
+    let state = state_in(tx, user)?;
+    has_in(tx, user, state.surplus_through, local_record_id)
 }
 
 /// Passes the user's records to `each`, newest first, until it breaks; returns their total. Without a page, passes up
@@ -318,22 +337,23 @@ pub fn list(
 ) -> Result<i64> {
     let page = page.unwrap_or(PageRequest::of_newest(UNPAGED));
     core.store.read(|tx| {
+        let hidden_through = hiding::hidden_through_in(tx, user)?;
         let mut found = 0;
         let ended = tx.each_until(
             concat!(
                 "select ",
                 record_columns!(),
-                " from history where user_id = ?1 and deactivated_at is null \
+                " from history where user_id = ?1 and sequence > ?5 \
                  and (question_type = ?2 or ?2 is null) order by sequence desc limit ?3 offset ?4"
             ),
-            (user.0, question_type, page.size, page.offset()),
+            (user.0, question_type, page.size, page.offset(), hidden_through),
             |row| {
                 found += 1;
                 each(record_of(row)?)
             },
         )?;
         let total = page.total_if_last(found).filter(|_| ended.is_continue());
-        total.map_or_else(|| count_in(tx, user, question_type), Ok)
+        total.map_or_else(|| count_in(tx, user, hidden_through, question_type), Ok)
     })
 }
 
@@ -349,148 +369,67 @@ pub struct ChangedRecords {
 /// Returns the user's records that changed after a number, in the order of the changes, up to `limit` records or about
 /// `max_bytes`.
 pub fn list_changed_in(tx: &Read<'_>, user: UserId, change: i64, limit: u32, max_bytes: i64) -> Result<ChangedRecords> {
+    let record = concat!("select ", record_columns!(), ", bytes from history where id = ?1");
     let (mut page, mut bytes) = (ChangedRecords::default(), 0);
-    let ended = tx.each_until(
-        concat!(
-            "select ",
-            record_columns!(),
-            ", bytes from history where user_id = ?1 and change > ?2 and deactivated_at is null \
-             order by change limit ?3"
-        ),
-        (user.0, change, limit),
-        |row| {
-            let record = record_of(row)?.into_owned();
-            page.last = Some(record.version.0);
-            page.items.push(record);
-            bytes += row.get::<i64>(9)?;
-            Ok(if bytes < max_bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        },
-    )?;
-    page.is_cut = ended.is_break();
+    for (number, id) in hiding::list_changes_in(tx, user, change, limit)? {
+        if bytes >= max_bytes {
+            page.is_cut = true;
+            break;
+        }
+        let (found, size) = tx.one(record, [id], |row| Ok((record_of(row)?.into_owned(), row.get::<i64>(9)?)))?;
+        page.last = Some(number);
+        page.items.push(found);
+        bytes += size;
+    }
     Ok(page)
 }
 
+/// Returns the sequences and ids of the user's records, hidden or not, with a sequence in `(after, through]`, in order.
+pub fn ids_between_in(tx: &Read<'_>, user: UserId, after: i64, through: i64, limit: u32) -> Result<Vec<(i64, String)>> {
+    tx.all(
+        "select sequence, local_record_id from history where user_id = ?1 and sequence > ?2 and sequence <= ?3 \
+         order by sequence limit ?4",
+        (user.0, after, through, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
 pub fn count(core: &Core, user: UserId) -> Result<i64> {
-    core.store.read(|tx| count_in(tx, user, None))
+    core.store.read(|tx| count_in(tx, user, hiding::hidden_through_in(tx, user)?, None))
 }
 
 /// Deletes the records with these ids and returns the number of records deleted.
 pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
     core.store.write(move |tx| {
-        let last = newest_in(tx, user)?.change;
+        users::require_in(tx, user)?;
+        let state = state_in(tx, user)?;
         let mut deleted = Vec::new();
         for id in local_record_ids {
             let rows = tx.execute(
-                "delete from history where user_id = ?1 and local_record_id = ?2 and deactivated_at is null",
-                (user.0, &id),
+                "delete from history where user_id = ?1 and local_record_id = ?2 and sequence > ?3",
+                (user.0, &id, state.hidden_through),
             )?;
             deleted.extend((rows > 0).then_some(id));
         }
         if !deleted.is_empty() {
-            deletions::record_in(tx, user, DeletedKind::History, &deleted, last)?;
+            deletions::record_in(tx, user, DeletedKind::History, &deleted, state.last_change())?;
             free_space_scrub::request_in(tx)?;
         }
         Ok(deleted.len())
     })
 }
 
-/// Hides all of the user's records and returns their number. Hidden records beyond the limit for visible ones are
-/// deleted, oldest first.
-///
-/// Requires no proof beyond the token, because [`restore_all`] undoes it. A repetition that hides nothing is not limited.
-///
-/// # Errors
-/// `too_many_requests`.
-pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
-    let limit = core.config.limits.history_records;
-    // Without a savepoint: after the limit nothing but the disk can fail, and the changed rows may be too many to hold in
-    // memory for a rollback.
-    core.store.write_without_savepoint(move |tx| {
-        let last = newest_in(tx, user)?.change;
-        let hidden_ids: Vec<String> = tx.all(
-            "select local_record_id from history where user_id = ?1 and deactivated_at is null order by sequence",
-            [user.0],
-            |row| row.get(0),
-        )?;
-        if hidden_ids.is_empty() {
-            return Ok(0);
-        }
-        count_hiding_in(tx, user)?;
-        let hidden = tx.execute(
-            "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
-            (user.0, tx.now.0),
-        )?;
-        let deleted = tx.execute(
-            "delete from history where user_id = ?1 and sequence <= (select sequence from history \
-             where user_id = ?1 and deactivated_at is not null order by sequence desc limit 1 offset ?2)",
-            (user.0, limit),
-        )?;
-        deletions::record_in(tx, user, DeletedKind::History, &hidden_ids, last)?;
-        if deleted > 0 {
-            free_space_scrub::request_in(tx)?;
-        }
-        Ok(hidden)
-    })
-}
-
-/// Counts a hiding unless it exceeds the limit.
-fn count_hiding_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    let newest_first = "select hidden_at from history_hidings where user_id = ?1 and hidden_at <= ?3 \
-                        order by hidden_at desc limit 1 offset ?2";
-    sliding_window::require_open_in(tx, &[Window { limit: HIDINGS, newest_first, key: user.0 }])?;
-    tx.execute("insert into history_hidings (user_id, hidden_at) values (?1, ?2)", (user.0, tx.now.0)).map(drop)
-}
-
-/// Deletes up to `limit` hidings that no longer count.
-pub fn delete_old_hidings_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    tx.execute(
-        "delete from history_hidings where id in (select id from history_hidings where hidden_at < ?1 \
-         order by hidden_at limit ?2)",
-        (tx.now.minus(HOUR).0, limit),
-    )
-}
-
-/// The result of a restoration.
-#[derive(Clone, Copy, Debug)]
-pub struct RestoredRecords {
-    pub restored: usize,
-    /// Records that stay hidden because of the limit.
-    pub hidden: i64,
-}
-
-/// Shows the user's hidden records again, newest first and up to the limit for visible ones. Records whose time is over
-/// stay hidden, also before the cleanup deletes them.
-pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
-    let (limit, kept_for) = (i64::from(core.config.limits.history_records), core.config.retention.deactivated_history);
-    core.store.write_without_savepoint(move |tx| {
-        let room = limit - count_in(tx, user, None)?;
-        let base = deletions::next_change_in(tx, user, newest_in(tx, user)?.change)?;
-        let restored = tx.execute(
-            "update history set deactivated_at = null, change = ?4 + sequence where user_id = ?1 and id in (select id from history \
-             where user_id = ?1 and deactivated_at > ?2 order by sequence desc limit ?3)",
-            (user.0, tx.now.minus(kept_for).0, room.max(0), base),
-        )?;
-        let hidden = tx.one(
-            "select count(*) from history where user_id = ?1 and deactivated_at is not null",
-            [user.0],
-            |row| row.get(0),
-        )?;
-        Ok(RestoredRecords { restored, hidden })
-    })
-}
-
-/// Deletes all of the user's records, including hidden ones.
-pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    tx.execute("delete from history_hidings where user_id = ?1", [user.0])?;
-    tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
-}
-
 /// Exports the user's records, including hidden ones.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
-    let all =
-        concat!("select ", record_columns!(), ", deactivated_at from history where user_id = ?1 order by sequence");
-    tx.each(all, [user.0], |row| {
-        let deactivated_at: Option<i64> = row.get(9)?;
+    let (surplus_through, hidden) = (state_in(tx, user)?.surplus_through, hidden_ranges_in(tx, user)?);
+    let all = concat!(
+        "select ",
+        record_columns!(),
+        ", sequence from history where user_id = ?1 and sequence > ?2 order by sequence"
+    );
+    tx.each(all, (user.0, surplus_through), |row| {
+        let sequence: i64 = row.get(9)?;
+        let deactivated_at = hidden.iter().find(|(through, _)| *through >= sequence).map(|(_, at)| *at);
         let HistoryRecord { draft, created_at, updated_at, .. } = record_of(row)?;
         each(json!({
             "localRecordId": draft.local_record_id,
@@ -501,49 +440,46 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "timestamp": draft.client_timestamp,
             "createdAt": created_at,
             "updatedAt": updated_at,
-            "deactivatedAt": deactivated_at.map(Timestamp),
+            "deactivatedAt": deactivated_at,
         }))
     })
 }
 
-/// Deletes up to `limit` records that have been hidden for longer than `age`.
-pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
-    tx.execute(
-        "delete from history where id in (select id from history where deactivated_at <= ?1 \
-         order by deactivated_at limit ?2)",
-        (tx.now.minus(age).0, limit),
-    )
-}
-
-fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<i64> {
+fn count_in(tx: &Read<'_>, user: UserId, hidden_through: i64, question_type: Option<&str>) -> Result<i64> {
     tx.one(
-        "select count(*) from history where user_id = ?1 and deactivated_at is null \
-         and (question_type = ?2 or ?2 is null)",
-        (user.0, question_type),
+        "select count(*) from history where user_id = ?1 and sequence > ?3 and (question_type = ?2 or ?2 is null)",
+        (user.0, question_type, hidden_through),
         |row| row.get(0),
     )
 }
 
 /// Returns true if saving the record makes the user's records, hidden ones included, larger than the limit. A save that
 /// adds nothing is accepted even beyond it.
-fn is_too_large_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>, max_bytes: i64) -> Result<bool> {
-    let stored = "select coalesce(sum(bytes), 0) from history where user_id = ?1";
-    let stored: i64 = tx.one(stored, [user.0], |row| row.get(0))?;
+fn is_too_large_in(
+    tx: &Read<'_>,
+    user: UserId,
+    state: HistoryState,
+    draft: &HistoryDraft<'_>,
+    max_bytes: i64,
+) -> Result<bool> {
+    let stored = "select coalesce(sum(bytes), 0) from history where user_id = ?1 and sequence > ?2";
+    let stored: i64 = tx.one(stored, (user.0, state.surplus_through), |row| row.get(0))?;
     let added = draft.bytes();
     if stored + added <= max_bytes {
         return Ok(false);
     }
-    let added = added - replaced_bytes_in(tx, user, draft)?;
+    let added = added - replaced_bytes_in(tx, user, state, draft)?;
     Ok(added > 0 && stored + added > max_bytes)
 }
 
 /// Returns the bytes of an existing record that the draft replaces: all of a hidden one, and the fields that are sent of
 /// an active one.
-fn replaced_bytes_in(tx: &Read<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<i64> {
-    let sizes = "select deactivated_at is not null, bytes, octet_length(question_type), octet_length(question), \
+fn replaced_bytes_in(tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<i64> {
+    let sizes = "select sequence <= ?3, bytes, octet_length(question_type), octet_length(question), \
                  octet_length(json_data), octet_length(ai_result), octet_length(client_timestamp) \
-                 from history where local_record_id = ?1 and user_id = ?2";
-    let replaced = tx.first(sizes, (draft.local_record_id.as_ref(), user.0), |row| {
+                 from history where local_record_id = ?1 and user_id = ?2 and sequence > ?4";
+    let params = (draft.local_record_id.as_ref(), user.0, state.hidden_through, state.surplus_through);
+    let replaced = tx.first(sizes, params, |row| {
         if row.get(0)? {
             return row.get(1);
         }
@@ -570,17 +506,16 @@ fn length(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
 
-/// Returns true if the user has an active record with this id.
-fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
+/// Returns true if the user has a record with this id and a sequence above this one.
+fn has_in(tx: &Read<'_>, user: UserId, after: i64, local_record_id: &str) -> Result<bool> {
     tx.one(
-        "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null)",
-        (local_record_id, user.0),
+        "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2 and sequence > ?3)",
+        (local_record_id, user.0, after),
         |row| row.get(0),
     )
 }
 
-/// Inserts the record as the user's newest, unless its id exists; returns true if it was inserted. The foreign key
-/// rejects it if the account was deleted since the token was checked.
+/// Inserts the record as the user's newest, unless its id exists; returns true if it was inserted.
 ///
 /// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
 /// much as the row.
@@ -601,28 +536,24 @@ fn insert_in(
     Ok(inserted == 1)
 }
 
-/// Returns the numbers of the user's newest record and last change, or 0.
-fn newest_in(tx: &Read<'_>, user: UserId) -> Result<RecordNumbers> {
-    tx.one(
-        "select coalesce((select max(sequence) from history where user_id = ?1), 0), \
-         coalesce((select max(change) from history where user_id = ?1), 0)",
-        [user.0],
-        |row| Ok(RecordNumbers { sequence: row.get(0)?, change: row.get(1)? }),
-    )
-}
-
 /// Returns the number of the last change of the user's records, or 0.
 pub fn last_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
-    Ok(newest_in(tx, user)?.change)
+    Ok(state_in(tx, user)?.last_change())
 }
 
 /// Makes a hidden record the user's newest, with the content of the draft.
-fn renew_in(tx: &Write<'_>, user: UserId, newest: RecordNumbers, draft: &HistoryDraft<'_>) -> Result<()> {
+fn renew_in(
+    tx: &Write<'_>,
+    user: UserId,
+    newest: RecordNumbers,
+    draft: &HistoryDraft<'_>,
+    created_at: Timestamp,
+) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, change = ?11, \
-         deactivated_at = null where user_id = ?1 and local_record_id = ?3",
-        new_row(user, newest, draft, tx.now),
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, change = ?11 \
+         where user_id = ?1 and local_record_id = ?3",
+        new_row(user, newest, draft, created_at),
     )
     .map(drop)
 }
@@ -632,6 +563,7 @@ fn renew_in(tx: &Write<'_>, user: UserId, newest: RecordNumbers, draft: &History
 fn update_in(
     tx: &Write<'_>,
     user: UserId,
+    hidden_through: i64,
     change: i64,
     draft: &HistoryDraft<'_>,
 ) -> Result<Option<(Timestamp, StoredFields)>> {
@@ -643,7 +575,7 @@ fn update_in(
          + coalesce(octet_length(coalesce(?4, question)), 0) + coalesce(octet_length(coalesce(?5, json_data)), 0) \
          + coalesce(octet_length(coalesce(?6, ai_result)), 0) \
          + coalesce(octet_length(coalesce(?7, client_timestamp)), 0) \
-         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
+         where user_id = ?1 and local_record_id = ?2 and sequence > ?10 \
          returning created_at, case when cast(?3 as text) is null then question_type end, case when cast(?4 as text) is null then question end, \
          case when cast(?5 as text) is null then json_data end, case when cast(?6 as text) is null then ai_result end, \
          case when cast(?7 as text) is null then client_timestamp end",
@@ -657,6 +589,7 @@ fn update_in(
             draft.client_timestamp.as_ref().map(JsonText::as_str),
             tx.now.0,
             change,
+            hidden_through,
         ),
         |row| {
             let stored = StoredFields {

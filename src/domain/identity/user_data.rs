@@ -19,7 +19,7 @@ use crate::{
             consistency::{AccountConsistency, consistency_in},
             verification,
         },
-        operations::{free_space_scrub, lease::Lease},
+        operations::{free_space_scrub, lease::Lease, steps},
     },
     error::{Code, Result},
     store::{Pending, Read, Write},
@@ -196,7 +196,7 @@ fn delete_orphans(core: &Core, run: &Lease) -> Result<u64> {
             continue;
         }
         let orphans =
-            free_space_scrub::delete_in_batches(core, move |tx| history::delete_orphans_in(tx, owner, BATCH_SIZE))?;
+            free_space_scrub::delete_in_steps(core, move |tx| history::delete_orphans_in(tx, owner, steps::CHUNK))?;
         deleted += orphans as u64;
     }
     Ok(deleted)

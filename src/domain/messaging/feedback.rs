@@ -29,12 +29,15 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, RateLimit, Result, Sentence},
     store::{
         Pending, Read, Row, RowResult, Write,
-        sliding_window::{self, HOUR, Window, WindowUse},
+        sliding_window::{self, HOUR, PURGE_BATCH, Window, WindowUse},
     },
     types::{CursorRange, CursorSlice, PageRequest, Paginated, PhoneNumber, Timestamp, UserId, named_enum},
 };
 
 const CLIENT_NETWORK_RETENTION: Duration = Duration::from_hours(24);
+/// Messages that are kept of a user, as many more that claim to be the user's, and as many that claim a phone number. So
+/// the deletion of an account has a bounded number of them to delete.
+const KEPT: u32 = 500;
 /// The largest number of replies to one feedback.
 const MAX_REPLIES: u32 = 50;
 
@@ -425,11 +428,27 @@ fn insert_in(
         ),
         feedback_of,
     )?;
+    delete_surplus_in(tx, &feedback)?;
     // Without a token the user is a claim.
     let (kind, user) = (WebhookKind::FeedbackSubmitted, feedback.user.filter(|_| feedback.is_verified));
     let data = json!({ "feedbackId": feedback.id.to_string() });
     webhook_outbox::record_in(tx, &NewWebhookEvent { kind, user, data, text: Some(content) })?;
     Ok(feedback)
+}
+
+/// Deletes messages beyond the newest of the sender.
+fn delete_surplus_in(tx: &Write<'_>, newest: &Feedback) -> Result<()> {
+    let of_user = "delete from feedback where id in (select id from feedback where user_id = ?1 and is_verified = ?2 \
+                   order by created_at desc limit ?3 offset ?4)";
+    if let Some(user) = newest.user {
+        tx.execute(of_user, (user.0, newest.is_verified, PURGE_BATCH, KEPT))?;
+    }
+    let of_number = "delete from feedback where id in (select id from feedback where phone_number = ?1 \
+                     and is_verified = 0 order by id desc limit ?2 offset ?3)";
+    if let Some(number) = newest.phone_number.as_ref().filter(|_| !newest.is_verified) {
+        tx.execute(of_number, (number, PURGE_BATCH, KEPT))?;
+    }
+    Ok(())
 }
 
 fn feedback_of(row: &Row<'_>) -> RowResult<Feedback> {

@@ -13,7 +13,7 @@ use crate::{
         Each,
         identity::users,
         operations::{
-            free_space_scrub,
+            account_erasures, free_space_scrub, steps,
             webhook_outbox::{self, NewWebhookEvent, WebhookKind},
         },
     },
@@ -31,9 +31,6 @@ pub const DAYS_TO_KEEP: u32 = 180;
 pub const FREQUENT_DAYS: u32 = 30;
 /// The default number of violations from which a user is a frequent violator.
 pub const FREQUENT_THRESHOLD: u32 = 3;
-
-/// Rows deleted in one transaction, so that the writer is never blocked for long.
-const BATCH_SIZE: u32 = 500;
 
 macro_rules! violation_columns {
     () => {
@@ -225,7 +222,8 @@ pub fn find(core: &Core, id: i64) -> Result<ViolationRecord> {
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<ViolationRecord> {
     let sql = concat!("select ", violation_columns!(), " from violations where id = ?1");
-    tx.first(sql, [id], violation_of)?.ok_or_else(|| Code::NotFound.into())
+    let found = tx.first(sql, [id], violation_of)?;
+    without_erased_in(tx, found.into_iter().collect())?.pop().ok_or_else(|| Code::NotFound.into())
 }
 
 /// Returns statistics about a user's violations, also for a deleted user who has some.
@@ -286,7 +284,7 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: PageRequest) -> Re
 /// Deletes violations older than `days_to_keep` days, and returns their number. Blocks.
 pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
-    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, BATCH_SIZE))? as u64)
+    Ok(free_space_scrub::delete_in_steps(core, move |tx| delete_older_in(tx, age, steps::CHUNK))? as u64)
 }
 
 /// Deletes up to `limit` violations older than `age`, and returns their number.
@@ -322,7 +320,7 @@ fn list_in(tx: &Read<'_>, query: &ViolationQuery, page: PageRequest) -> Result<P
         (user, &query.violation_type, &query.content_type, from, to, page.size, page.offset()),
         violation_of,
     )?;
-    Ok(Paginated { items, total })
+    Ok(Paginated { items: without_erased_in(tx, items)?, total })
 }
 
 impl ViolationQuery {
@@ -367,9 +365,23 @@ fn count_of(row: &Row<'_>) -> RowResult<NameCount> {
     Ok(NameCount { name: row.get(0)?, count: row.get(1)? })
 }
 
-/// Clears the texts of the user's violations. The rows stay for the statistics.
-pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    tx.execute("update violations set words = '[]', masked_text = '' where user_id = ?1", [user.0]).map(drop)
+/// Clears the texts of up to `limit` violations of a deleted user.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update violations set words = '[]', masked_text = '' where id in (select id from violations \
+         where user_id = ?1 and (words <> '[]' or masked_text <> '') limit ?2)",
+        (user.0, limit),
+    )
+}
+
+/// Leaves out the texts of users who are being erased.
+fn without_erased_in(tx: &Read<'_>, violations: Vec<ViolationRecord>) -> Result<Vec<ViolationRecord>> {
+    let erased = account_erasures::list_in(tx)?;
+    let shown = violations.into_iter().map(|record| {
+        let is_erased = erased.contains(&record.user);
+        if is_erased { ViolationRecord { words: Vec::new(), masked_text: String::new(), ..record } } else { record }
+    });
+    Ok(shown.collect())
 }
 
 /// Exports the user's violations without the words that matched.

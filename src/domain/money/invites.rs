@@ -192,8 +192,16 @@ pub fn archive_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
     let history = InviteHistory::load_in(tx, key, user)?;
     history.store_if_any_in(tx, history.has_redeemed, history.rewarded)?;
     tx.execute("delete from invite_codes where user_id = ?1", [user.0])?;
-    tx.execute("delete from invites where invitee_id = ?1", [user.0])?;
-    tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
+    tx.execute("delete from invites where invitee_id = ?1", [user.0]).map(drop)
+}
+
+/// Deletes a deleted user from up to `limit` invites of others.
+pub fn forget_inviter_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update invites set inviter_id = null where invitee_id in \
+         (select invitee_id from invites where inviter_id = ?1 limit ?2)",
+        (user.0, limit),
+    )
 }
 
 /// A user's invite history: under this account, and under earlier accounts with the same addresses.

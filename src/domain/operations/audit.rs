@@ -30,7 +30,7 @@ macro_rules! select_audit {
 
 const LAST: &str = "audit.last";
 /// Rows sealed in one write.
-const BATCH_SIZE: u32 = 5_000;
+const BATCH_SIZE: u32 = 1_000;
 /// The status of a request that has started and whose outcome may never be known: 202.
 pub const STARTED: u16 = 202;
 /// Maximum characters of a reason.

@@ -24,7 +24,7 @@ use crate::{
         },
         messaging::notifications::{self, InboxItem, LastNotification, ReadMark},
         money::ledger::{self, Asset},
-        operations::deletions::{self, DeletedKind, Deletion},
+        operations::deletions::{self, DeletedKind, Deletion, StoredDeletion},
     },
     error::{Code, Result},
     keys::ServerKey,
@@ -281,14 +281,20 @@ impl Page<'_> {
     }
 
     fn add_deletions(&mut self) -> Result<()> {
-        let found = deletions::list_after_in(self.tx, self.user.id, self.positions().deletions, self.free)?;
-        if let Some(last) = found.last() {
-            self.positions().deletions = last.number;
-        }
-        self.count(found.len());
-        self.changes.deletions = found;
-        if self.is_full() {
-            return Ok(());
+        loop {
+            let (position, free) = (self.positions().deletions, self.free);
+            let found = deletions::list_after_in(self.tx, self.user.id, position, free)?;
+            // Of a range there may be no record left.
+            let may_be_more = found.len() == free as usize;
+            for stored in found {
+                self.add_deletion(stored)?;
+                if self.is_full() {
+                    return Ok(());
+                }
+            }
+            if !may_be_more {
+                break;
+            }
         }
         let broadcasts =
             notifications::list_deleted_after_in(self.tx, self.positions().broadcast_deletions, self.free)?;
@@ -301,6 +307,32 @@ impl Page<'_> {
             kind: DeletedKind::Notification,
             subject: id.to_string(),
         }));
+        Ok(())
+    }
+
+    /// Adds a deletion, or as many as fit of a range.
+    fn add_deletion(&mut self, stored: StoredDeletion) -> Result<()> {
+        let range = match stored {
+            StoredDeletion::One(deletion) => {
+                self.positions().deletions = deletion.number;
+                self.changes.deletions.push(deletion);
+                self.count(1);
+                return Ok(());
+            }
+            StoredDeletion::Range(range) => range,
+        };
+        let after = range.after.max(self.positions().deletions - range.number_of(0));
+        let found = history::ids_between_in(self.tx, self.user.id, after, range.through, self.free)?;
+        self.count(found.len());
+        self.positions().deletions = range.number;
+        self.changes.deletions.extend(found.into_iter().map(|(sequence, subject)| Deletion {
+            number: range.number_of(sequence),
+            kind: DeletedKind::History,
+            subject,
+        }));
+        if let Some(last) = self.changes.deletions.last().filter(|_| self.is_full()).map(|last| last.number) {
+            self.positions().deletions = last;
+        }
         Ok(())
     }
 

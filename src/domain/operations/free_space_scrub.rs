@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     core::Core,
-    domain::operations::settings,
+    domain::operations::{settings, steps},
     error::Result,
     store::{
         Store, Write,
@@ -59,38 +59,30 @@ pub fn request_if_deleted_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
     Ok(deleted)
 }
 
-/// Deletes in batches until none is left, so that no write takes long. Returns the number of deleted rows.
+/// Deletes in steps until none is left, so that no write takes long. Returns the number of deleted rows.
 ///
 /// # Errors
-/// Storage errors; earlier batches stay deleted.
-pub fn delete_in_batches(
+/// Storage errors; earlier steps stay deleted.
+pub fn delete_in_steps(
     core: &Core,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<usize> {
     let mut deleted = 0;
-    delete_counted_in_batches(core, &mut deleted, &|| true, delete)?;
+    delete_counted_in_steps(core, &mut deleted, &|| true, delete)?;
     Ok(deleted)
 }
 
-/// Deletes in batches until none is left or `continues` returns false. Adds each batch to `deleted`, so that batches
-/// before a failure count.
+/// Deletes in steps until none is left or `continues` returns false: see [`steps::repeat`].
 ///
 /// # Errors
-/// Storage errors; earlier batches stay deleted.
-pub fn delete_counted_in_batches(
+/// Storage errors; earlier steps stay deleted.
+pub fn delete_counted_in_steps(
     core: &Core,
     deleted: &mut usize,
     continues: &dyn Fn() -> bool,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<()> {
-    while continues() {
-        let delete = delete.clone();
-        match core.store.write(move |tx| request_if_deleted_in(tx, delete(tx)?)).wait()? {
-            0 => return Ok(()),
-            batch => *deleted += batch,
-        }
-    }
-    Ok(())
+    steps::repeat(core, deleted, continues, move |tx| request_if_deleted_in(tx, delete(tx)?))
 }
 
 /// Runs a pass if one was requested since the last complete pass. Blocks until the pass is complete.

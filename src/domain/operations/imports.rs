@@ -19,13 +19,14 @@ use crate::{
         divination::history::{self, HistoryQuota},
         identity::users::{self, Address},
         money::ledger::{self, Asset, EntryKind, Posting},
+        operations::steps,
     },
     error::{Code, Error, Result},
     store::{Read, Write},
     types::{UserId, named_enum},
 };
 
-/// Rows that are written in one transaction.
+/// Rows that are held in memory, and written in one or several transactions.
 const BATCH_SIZE: usize = 1000;
 
 /// An import stops after this many faults: the file is probably of another kind.
@@ -236,15 +237,10 @@ fn require_source_name(source: &str) -> Result<()> {
 }
 
 fn write(core: &Core, source: &str, rows: Vec<ImportRow>, report: &mut ImportReport) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
     let source = source.to_owned();
     let quota = HistoryQuota::of(&core.config.limits);
-    let outcomes = core
-        .store
-        .write(move |tx| rows.iter().map(|row| import_row_in(tx, &source, quota, row)).collect::<Result<Vec<_>>>());
-    for outcome in outcomes.wait()? {
+    let import = move |tx: &Write<'_>, row: &ImportRow| import_row_in(tx, &source, quota, row);
+    for outcome in steps::for_each(core, &|| true, rows, import)? {
         report.count(outcome);
     }
     Ok(())

@@ -46,6 +46,7 @@ named_enum! {
         Bills = "bills",
         PaymentKeys = "payment_keys",
         Retention = "retention",
+        Erasure = "erasure",
         NotificationExpiry = "notification_expiry",
         Push = "push",
         Webhooks = "webhooks",

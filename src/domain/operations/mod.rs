@@ -1,5 +1,6 @@
 //! Operations for running the service: administrators, audit, backups, checks, retention, health and alerts.
 
+pub mod account_erasures;
 pub mod active_users;
 pub mod admins;
 pub mod alerts;
@@ -31,6 +32,7 @@ pub mod retention;
 pub mod server_key;
 pub mod server_log;
 pub mod settings;
+pub mod steps;
 pub mod support;
 pub mod table_head;
 pub mod webhook_outbox;

@@ -37,7 +37,7 @@ const LOGS_PURGED: &str = "purge.logs_purged_at";
 const ORDERS: &str = "payment_orders";
 const PURCHASES: &str = "store_purchases";
 /// Rows deleted in one write.
-const BATCH_SIZE: u32 = 500;
+const BATCH_SIZE: u32 = 100;
 
 /// The tables that `all` preserves: administrators, audit, confirmations, words, releases and settings; the trades of
 /// the simulated payment provider; and the number that invalidates cached tokens.

@@ -1,4 +1,4 @@
-//! Deletes data past its retention, in batches small enough that no other write waits long.
+//! Deletes data past its retention, in steps so short that no other write waits long.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::{
             clock_jump::ClockGuard,
             deletions, free_space_scrub, idempotency,
             network_log::{self, NetworkLog},
-            request_tallies, webhook_outbox,
+            request_tallies,
+            steps::CHUNK,
+            webhook_outbox,
         },
     },
     error::{Error, Result},
     store::Write,
 };
 
-/// Rows deleted by one write.
-const BATCH_SIZE: u32 = 200;
 /// The time between a change and the moment at which a client can have read everything before it.
 const DELETIONS_MARGIN: Duration = Duration::from_hours(1);
 
@@ -49,35 +49,35 @@ fn sweep_while(core: &Core, log: &NetworkLog, is_running: &dyn Fn() -> bool) -> 
     let attempts_window = core.config.admin.attempts_window;
     let mut sweep = Sweep { core, is_running, deleted: 0, first_failure: None };
     sweep.expired_codes();
-    sweep.in_batches(move |tx| codes::delete_old_in(tx, retention.code_sends, BATCH_SIZE));
-    sweep.in_batches(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, BATCH_SIZE));
-    sweep.in_batches(|tx| tokens::delete_expired_in(tx, BATCH_SIZE));
-    sweep.in_batches(|tx| identities::delete_expired_tokens_in(tx, BATCH_SIZE));
-    sweep.in_batches(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, BATCH_SIZE));
-    sweep.in_batches(|tx| history::delete_old_hidings_in(tx, BATCH_SIZE));
+    sweep.in_steps(move |tx| codes::delete_old_in(tx, retention.code_sends, CHUNK));
+    sweep.in_steps(move |tx| codes::messages::delete_older_in(tx, retention.code_messages, CHUNK));
+    sweep.in_steps(|tx| tokens::delete_expired_in(tx, CHUNK));
+    sweep.in_steps(|tx| identities::delete_expired_tokens_in(tx, CHUNK));
+    sweep.in_steps(move |tx| history::delete_expired_in(tx, retention.deactivated_history, CHUNK));
+    sweep.in_steps(|tx| history::delete_old_hidings_in(tx, CHUNK));
     // A little longer than cursors are accepted: a cursor may be as old as the retention.
     let deletions_age = retention.deletions + DELETIONS_MARGIN;
-    sweep.in_batches(move |tx| deletions::delete_older_in(tx, deletions_age, BATCH_SIZE));
-    sweep.in_batches(move |tx| notifications::delete_old_deletions_in(tx, deletions_age, BATCH_SIZE));
-    sweep.in_batches(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, BATCH_SIZE));
-    sweep.in_batches(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, BATCH_SIZE));
-    sweep.in_batches(move |tx| budget::delete_old_spending_in(tx, &zone, BATCH_SIZE));
-    sweep.in_batches(|tx| model_calls::hourly_limit::delete_old_in(tx, BATCH_SIZE));
-    sweep.in_batches(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, BATCH_SIZE));
-    sweep.in_batches(move |tx| webhook_outbox::delete_older_in(tx, retention.webhook_events, BATCH_SIZE));
+    sweep.in_steps(move |tx| deletions::delete_older_in(tx, deletions_age, CHUNK));
+    sweep.in_steps(move |tx| notifications::delete_old_deletions_in(tx, deletions_age, CHUNK));
+    sweep.in_steps(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, CHUNK));
+    sweep.in_steps(move |tx| email_rewards::delete_expired_parked_in(tx, retention.parked_points, CHUNK));
+    sweep.in_steps(move |tx| budget::delete_old_spending_in(tx, &zone, CHUNK));
+    sweep.in_steps(|tx| model_calls::hourly_limit::delete_old_in(tx, CHUNK));
+    sweep.in_steps(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, CHUNK));
+    sweep.in_steps(move |tx| webhook_outbox::delete_older_in(tx, retention.webhook_events, CHUNK));
     let max_push_age = core.config.push.max_age;
-    sweep.in_batches(move |tx| push_queue::delete_older_in(tx, max_push_age, BATCH_SIZE));
-    sweep.in_batches(move |tx| violations::delete_older_in(tx, retention.violations, BATCH_SIZE));
-    sweep.in_batches(move |tx| reviews::delete_older_in(tx, retention.violations, BATCH_SIZE));
-    sweep.in_batches(|tx| reviews::clear_decided_in(tx, BATCH_SIZE));
-    sweep.in_batches(move |tx| shadow_mode::delete_older_in(tx, retention.violations, BATCH_SIZE));
-    sweep.in_batches(|tx| messages::delete_old_in(tx, BATCH_SIZE));
-    sweep.in_batches(|tx| feedback::delete_client_networks_in(tx, BATCH_SIZE));
-    sweep.in_batches(move |tx| admins::delete_expired_in(tx, attempts_window, BATCH_SIZE));
+    sweep.in_steps(move |tx| push_queue::delete_older_in(tx, max_push_age, CHUNK));
+    sweep.in_steps(move |tx| violations::delete_older_in(tx, retention.violations, CHUNK));
+    sweep.in_steps(move |tx| reviews::delete_older_in(tx, retention.violations, CHUNK));
+    sweep.in_steps(|tx| reviews::clear_decided_in(tx, CHUNK));
+    sweep.in_steps(move |tx| shadow_mode::delete_older_in(tx, retention.violations, CHUNK));
+    sweep.in_steps(|tx| messages::delete_old_in(tx, CHUNK));
+    sweep.in_steps(|tx| feedback::delete_client_networks_in(tx, CHUNK));
+    sweep.in_steps(move |tx| admins::delete_expired_in(tx, attempts_window, CHUNK));
     let zone = core.config.limits.time_zone.clone();
-    sweep.in_batches(move |tx| active_users::delete_older_in(tx, &zone, retention.access_log, BATCH_SIZE));
-    sweep.in_batches(|tx| request_tallies::delete_old_in(tx, BATCH_SIZE));
-    sweep.in_batches(move |tx| network_log::erasure::delete_older_in(tx, retention.access_log, BATCH_SIZE));
+    sweep.in_steps(move |tx| active_users::delete_older_in(tx, &zone, retention.access_log, CHUNK));
+    sweep.in_steps(|tx| request_tallies::delete_old_in(tx, CHUNK));
+    sweep.in_steps(move |tx| network_log::erasure::delete_older_in(tx, retention.access_log, CHUNK));
     sweep.network_log(log, retention.access_log);
     sweep.finish()
 }
@@ -96,9 +96,8 @@ impl Sweep<'_> {
         self.record(outcome);
     }
 
-    fn in_batches(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        let outcome =
-            free_space_scrub::delete_counted_in_batches(self.core, &mut self.deleted, self.is_running, delete);
+    fn in_steps(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
+        let outcome = free_space_scrub::delete_counted_in_steps(self.core, &mut self.deleted, self.is_running, delete);
         self.record(outcome);
     }
 
@@ -126,7 +125,7 @@ impl Sweep<'_> {
 fn delete_expired_codes(core: &Core, deleted: &mut usize, is_running: &dyn Fn() -> bool) -> Result<()> {
     let mut last = None;
     while is_running() {
-        let expired = core.store.read(|tx| codes::list_expired_after_in(tx, last.as_ref(), BATCH_SIZE))?;
+        let expired = core.store.read(|tx| codes::list_expired_after_in(tx, last.as_ref(), CHUNK))?;
         last = expired.last().cloned();
         if last.is_none() {
             return Ok(());

@@ -12,12 +12,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::settings;
+use super::{account_erasures, settings, steps};
 use crate::{
     config::Config,
     core::Core,
     error::{Code, Error, Result},
-    store::{Pending, Read, Row, RowResult, Write},
+    store::{Read, Row, RowResult, Write},
     types::{PageRequest, Paginated, Timestamp, UserId, named_enum, random_hex},
 };
 
@@ -212,38 +212,39 @@ pub fn list(core: &Core, state: Option<WebhookState>, page: PageRequest) -> Resu
         };
         let total =
             tx.one("select count(*) from webhook_events where state = ?1 or ?1 is null", [state], |row| row.get(0))?;
-        Ok(Paginated { items, total })
+        Ok(Paginated { items: without_erased_in(tx, items)?, total })
     })
 }
 
-/// Makes an event due again, or all that were given up. Returns their number.
+/// Makes an event due again, or all that were given up. Returns their number. Blocks.
 ///
 /// # Errors
 /// `not_found` for an unknown event.
-pub fn replay(core: &Core, id: Option<i64>) -> Pending<usize> {
-    core.store.write(move |tx| match id {
-        Some(id) => {
-            let changed = tx.execute(
-                "update webhook_events set state = 'pending', due_at = ?2, attempts = 0, delivered_at = null \
-                 where id = ?1",
-                (id, tx.now.0),
-            )?;
-            if changed == 1 { Ok(1) } else { Err(Code::NotFound.into()) }
+pub fn replay(core: &Core, id: Option<i64>) -> Result<usize> {
+    let replay = |tx: &Write<'_>, id: &i64| {
+        let sql = "update webhook_events set state = 'pending', due_at = ?2, attempts = 0, delivered_at = null \
+                   where id = ?1";
+        tx.execute(sql, (*id, tx.now.0))
+    };
+    let ids = match id {
+        Some(id) => vec![id],
+        None => {
+            let failed = "select id from webhook_events where state = 'failed' order by id";
+            core.store.read(|tx| tx.all(failed, (), |row| row.get(0)))?
         }
-        None => tx.execute(
-            "update webhook_events set state = 'pending', due_at = ?1, attempts = 0 where state = 'failed'",
-            [tx.now.0],
-        ),
-    })
+    };
+    let replayed = steps::for_each(core, &|| true, ids, replay)?.into_iter().sum();
+    if replayed == 0 && id.is_some() { Err(Code::NotFound.into()) } else { Ok(replayed) }
 }
 
 /// Returns up to `limit` events that are due, the oldest first.
 pub fn list_due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<WebhookEvent>> {
-    tx.all(
+    let due = tx.all(
         select_events!("where state = 'pending' and due_at <= ?1 order by due_at, id limit ?2"),
         (tx.now.0, limit),
         event_of,
-    )
+    )?;
+    without_erased_in(tx, due)
 }
 
 /// Stores the results of attempts. An event that was replayed meanwhile stays due.
@@ -292,9 +293,23 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usiz
     )
 }
 
-/// Deletes the texts of a user whose account is deleted. The events stay, without them.
-pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    tx.execute("update webhook_events set text = null where user_id = ?1 and text is not null", [user.0]).map(drop)
+/// Deletes the texts of up to `limit` events of a deleted user. The events stay, without them.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update webhook_events set text = null where id in \
+         (select id from webhook_events where user_id = ?1 and text is not null limit ?2)",
+        (user.0, limit),
+    )
+}
+
+/// Leaves out the texts of users who are being erased.
+fn without_erased_in(tx: &Read<'_>, events: Vec<WebhookEvent>) -> Result<Vec<WebhookEvent>> {
+    let erased = account_erasures::list_in(tx)?;
+    let shown = events.into_iter().map(|event| match event.user {
+        Some(user) if erased.contains(&user) => WebhookEvent { text: None, ..event },
+        _ => event,
+    });
+    Ok(shown.collect())
 }
 
 fn event_of(row: &Row<'_>) -> RowResult<WebhookEvent> {

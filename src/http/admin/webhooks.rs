@@ -112,8 +112,8 @@ pub async fn list(context: RequestContext, params: ListWebhooksParams) -> Result
 }
 
 pub async fn replay(context: RequestContext, params: ReplayWebhooksParams) -> Result<Json<ReplayedWebhooks>> {
-    let pending = webhook_outbox::replay(&context.app.core, params.number.map(|RowNumber(id)| id));
-    Ok(Json(context.committed(pending).await?.into()))
+    let number = params.number.map(|RowNumber(id)| id);
+    Ok(Json(context.blocking(move |app| webhook_outbox::replay(&app.core, number)).await?.into()))
 }
 
 pub async fn test(context: RequestContext, _: Nothing) -> Result<Json<TestedWebhook>> {

@@ -201,8 +201,7 @@ pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
 
 pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
     let (user, token) = (context.user()?, context.own_token()?);
-    let erased = context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Owner { token })).await?;
-    context.committed(erased).await?;
+    context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Owner { token })).await?;
     Ok(NoContent)
 }
 

@@ -34,7 +34,6 @@ fn advance(server: &Server, days: i64) {
          signed_in_at = signed_in_at - {time}, last_used_at = last_used_at - {time}, \
          created_at = created_at - {time}, replaced_at = replaced_at - {time}; \
          update codes set expires_at = expires_at - {time}; update code_sends set sent_at = sent_at - {time}; \
-         update history set deactivated_at = deactivated_at - {time}; \
          update history_hidings set hidden_at = hidden_at - {time}"
     ));
 }
@@ -398,7 +397,7 @@ fn hidden_records_come_back_within_their_time() {
         save(id);
     }
     post(&user, "deactivate-all", json!({})).expect(200);
-    let age = |days: i64| server.edit(&format!("update history set deactivated_at = deactivated_at - {}", days * DAY));
+    let age = |days: i64| server.edit(&format!("update history_hidings set hidden_at = hidden_at - {}", days * DAY));
     age(29);
     assert_eq!(ids(), [""; 0]);
     assert_eq!(post(&other, "restore-all", json!({})).expect(200).json(), json!({ "restored": 0, "hidden": 0 }));

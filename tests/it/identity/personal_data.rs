@@ -57,7 +57,7 @@ const EXPORTED: [(&str, &str); 23] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 14] = [
+const EXCEPTIONS: [(&str, &str); 16] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -70,7 +70,9 @@ const EXCEPTIONS: [(&str, &str); 14] = [
     ("webhook_events", "tells the operator's systems of facts that the export has"),
     ("running_calls", "told as interpretations and chats, and deleted when the call ends"),
     ("model_calls", "when the calls of the last hour began, to be counted"),
-    ("history_hidings", "when records were hidden in the last hour, to be counted"),
+    ("history_hidings", "told as the times since when records are hidden"),
+    ("history_restorings", "when records were restored, to be counted"),
+    ("account_erasures", "users who are being erased"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 
@@ -187,7 +189,10 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
         let refers = database.references(&table, "users");
         let columns = database.columns(&table);
         let names_users = |column: &&String| {
-            refers.contains(column) || column.ends_with("user_id") || (table == "users" && *column == "id")
+            refers.contains(column)
+                || column.ends_with("user_id")
+                || *column == "inviter_id"
+                || (table == "users" && *column == "id")
         };
         let of_number =
             columns.iter().filter(names_users).map(|column| format!("cast({column} as text) = '{}'", user.user_id));

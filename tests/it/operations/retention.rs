@@ -31,8 +31,10 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
     (
         "deactivated_history",
         3,
-        "insert into history (user_id, sequence, local_record_id, created_at, updated_at, deactivated_at) \
-         values (USER, (select coalesce(max(sequence), 0) + 1 from history), hex(randomblob(8)), 1, 1, NOW - AGE)",
+        "insert into history (user_id, sequence, local_record_id, created_at, updated_at) \
+         values (USER, (select coalesce(max(sequence), 0) + 1 from history), hex(randomblob(8)), 1, 1); \
+         insert into history_hidings (user_id, hidden_at, through, surplus_through) \
+         values (USER, NOW - AGE, (select max(sequence) from history), 0)",
         "history",
     ),
     (

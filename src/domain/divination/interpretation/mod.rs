@@ -14,8 +14,9 @@ mod run;
 pub use question::CastingQuestion;
 pub use rating::{Note, Rate, Rating, RatingReport, rate, rates, ratings};
 pub use record::{
-    CallRecord, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace, find_succeeded,
-    interrupt_in, list_failed, list_of_user, list_of_user_between, list_slow, position_and_status_in, succeeded_in,
+    CallRecord, cancel_in, count_between, count_of_user, delete_in, erase_in, export_in, find_by_trace, find_succeeded,
+    ids_of_user_in, interrupt_in, list_failed, list_of_user, list_of_user_between, list_slow, position_and_status_in,
+    succeeded_in,
 };
 pub use run::{PreparedInterpretation, prepare, prepare_for_session, request_for_test, run, run_with};
 

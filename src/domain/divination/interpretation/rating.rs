@@ -10,6 +10,7 @@ use crate::{
     domain::{
         identity::users,
         moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews},
+        operations::account_erasures::is_not_being_erased,
     },
     error::{Code, Result},
     store::{Pending, Read, Row, RowResult, Write},
@@ -131,14 +132,19 @@ fn rates_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<Rate>> 
 
 fn notes_in(tx: &Read<'_>, from: Timestamp, to: Timestamp, page: PageRequest) -> Result<Paginated<Note>> {
     let items = tx.all(
-        "select trace_id, user_id, provider, model, prompt_version, is_helpful, rating_note, rated_at \
-         from interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2 \
-         order by rated_at desc, id desc limit ?3 offset ?4",
+        concat!(
+            "select trace_id, user_id, provider, model, prompt_version, is_helpful, rating_note, rated_at \
+             from interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2 and ",
+            is_not_being_erased!("interpretations.user_id"),
+            " order by rated_at desc, id desc limit ?3 offset ?4"
+        ),
         (from.0, to.0, page.size, page.offset()),
         note_of,
     )?;
-    let count =
-        "select count(*) from interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2";
+    let count = concat!(
+        "select count(*) from interpretations where rating_note is not null and rated_at >= ?1 and rated_at < ?2 and ",
+        is_not_being_erased!("interpretations.user_id")
+    );
     Ok(Paginated { items, total: tx.one(count, (from.0, to.0), |row| row.get(0))? })
 }
 

@@ -15,6 +15,7 @@ use crate::{
         },
         identity::users,
         moderation::risk::classify_question,
+        operations::account_erasures,
     },
     error::{Code, Result},
     store::{Read, Row, RowResult, Write, sliding_window::PURGE_BATCH},
@@ -126,6 +127,7 @@ pub fn list_of_user_between(
             (user.0, from.0, to.0, page.size, page.offset()),
             record_of,
         )?;
+        let items = without_erased_in(tx, items)?;
         let count = "select count(*) from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3";
         Ok(Paginated { items, total: tx.one(count, (user.0, from.0, to.0), |row| row.get(0))? })
     })
@@ -143,6 +145,7 @@ pub fn list_failed(core: &Core, page: PageRequest) -> Result<Paginated<CallRecor
             (page.size, page.offset()),
             record_of,
         )?;
+        let items = without_erased_in(tx, items)?;
         let count = "select count(*) from interpretations where status in ('failed', 'interrupted')";
         Ok(Paginated { items, total: tx.one(count, (), |row| row.get(0))? })
     })
@@ -164,6 +167,7 @@ pub fn list_slow(core: &Core, duration: Duration, page: PageRequest) -> Result<P
             (duration_ms, page.size, page.offset()),
             record_of,
         )?;
+        let items = without_erased_in(tx, items)?;
         let count = "select count(*) from interpretations where duration_ms >= ?1";
         Ok(Paginated { items, total: tx.one(count, [duration_ms], |row| row.get(0))? })
     })
@@ -189,12 +193,12 @@ pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Resu
 }
 
 fn find_in(tx: &Read<'_>, owner: Option<UserId>, trace_id: &str) -> Result<CallRecord> {
-    tx.first(
+    let found = tx.first(
         concat!("select ", columns!(), " from interpretations where trace_id = ?1 and (user_id = ?2 or ?2 is null)"),
         (trace_id, owner.map(|owner| owner.0)),
         record_of,
-    )?
-    .ok_or_else(|| Code::NotFound.into())
+    )?;
+    without_erased_in(tx, found.into_iter().collect())?.pop().ok_or_else(|| Code::NotFound.into())
 }
 
 /// Returns the interpretation with this trace id; none if the call is running, failed or deleted.
@@ -229,16 +233,42 @@ pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
     tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
 }
 
-/// Clears the texts of the user's records and marks running calls as cancelled. Durations stay for the statistics.
-pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+/// Marks a running call of a user who is deleted as cancelled. Its answer is then dropped.
+pub fn cancel_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    let cancel = "update interpretations set status = 'cancelled', finished_at = ?2 where trace_id = ?1 \
+                  and status = 'running'";
+    tx.execute(cancel, (trace_id, tx.now.0)).map(drop)
+}
+
+/// Returns the ids of the user's records.
+pub fn ids_of_user_in(tx: &Read<'_>, user: UserId) -> Result<Vec<i64>> {
+    tx.all("select id from interpretations where user_id = ?1 order by created_at, id", [user.0], |row| row.get(0))
+}
+
+/// Clears the texts of a record of a deleted user. Durations stay for the statistics.
+pub fn erase_in(tx: &Write<'_>, id: i64) -> Result<()> {
     tx.execute(
         "update interpretations set question_type = null, question = '', divination_data = null, result = null, \
-         rating_note = null, \
-         status = case status when 'running' then 'cancelled' else status end, \
-         finished_at = coalesce(finished_at, ?2) where user_id = ?1",
-        (user.0, tx.now.0),
+         rating_note = null, status = case status when 'running' then 'cancelled' else status end, \
+         finished_at = coalesce(finished_at, ?2) where id = ?1",
+        (id, tx.now.0),
     )
     .map(drop)
+}
+
+/// Leaves out the texts of users who are being erased.
+fn without_erased_in(tx: &Read<'_>, records: Vec<CallRecord>) -> Result<Vec<CallRecord>> {
+    let erased = account_erasures::list_in(tx)?;
+    let cleared = |record: CallRecord| CallRecord {
+        question_type: None,
+        question: String::new(),
+        divination_data: None,
+        result: None,
+        rating: record.rating.map(|rating| Rating { note: None, ..rating }),
+        ..record
+    };
+    let shown = records.into_iter().map(|record| if erased.contains(&record.user) { cleared(record) } else { record });
+    Ok(shown.collect())
 }
 
 /// Exports the user's records.

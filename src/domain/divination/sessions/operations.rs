@@ -17,6 +17,7 @@ use crate::{
             chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
+        identity::users,
         moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews, risk::classify_question},
         money::points,
         operations::{
@@ -194,12 +195,11 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     }
 }
 
-/// Deletes all sessions of a user whose account is deleted, and leaves their snapshots. Days follow the time zone `home`.
-pub fn erase_user_in(tx: &Write<'_>, home: &TimeZone, user: UserId) -> Result<()> {
-    for session in record::list_before_in(tx, user, i64::MAX, u32::MAX)? {
-        erase_in(tx, home, &session)?;
-    }
-    Ok(())
+/// Deletes up to `limit` sessions of a deleted user, and leaves their snapshots. Days follow the time zone `home`.
+pub fn erase_user_in(tx: &Write<'_>, home: &TimeZone, user: UserId, limit: u32) -> Result<usize> {
+    let sessions = record::list_before_in(tx, user, i64::MAX, limit)?;
+    sessions.iter().try_for_each(|session| erase_in(tx, home, session))?;
+    Ok(sessions.len())
 }
 
 fn to_json_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
@@ -249,6 +249,7 @@ fn cast_in(
     key: Option<&str>,
     price: u32,
 ) -> Result<NewSession> {
+    users::require_in(tx, user)?;
     let balance = points::charge_cast_in(tx, user, price, format!("session:{id}"))?;
     let session = Session {
         id,

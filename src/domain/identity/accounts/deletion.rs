@@ -1,4 +1,7 @@
-//! Account deletion: one write deletes everything that identifies the user, or nothing.
+//! Account deletion: one write deletes the user and everything small, or nothing.
+//!
+//! From then on the user does not exist, and nobody sees the rows that are left: those whose number grows with the use of
+//! the account. They are deleted next, in many small writes: see [`erasure`](super::erasure).
 //!
 //! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, purchases, and
 //! records of interpretations and violations without their texts. A background job erases the user's entries from the
@@ -6,10 +9,14 @@
 //! address are parked for that address. Those of an account with only a phone number stay in place, because nothing may
 //! be stored about the number.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 
+use super::erasure;
 use crate::{
     config::AuthConfig,
     core::Core,
@@ -42,15 +49,15 @@ use crate::{
             },
         },
         operations::{
-            active_users,
+            account_erasures, active_users,
             confirmations::DeletionPreview,
-            deletions, free_space_scrub, idempotency, imports, network_log,
+            free_space_scrub, idempotency, imports, network_log,
             webhook_outbox::{self, NewWebhookEvent, WebhookKind},
         },
     },
     error::Result,
     keys::ServerKey,
-    store::{Pending, Read, Write},
+    store::{Read, Write},
     types::{PageRequest, Secret, TimeZone, UserId},
 };
 
@@ -64,27 +71,37 @@ pub enum DeletionActor {
     Operator,
 }
 
-/// Deletes the account. First searches for rows that no index finds by user, which blocks; then queues the write.
+/// The time that a caller spends on the rows of a large account, before it leaves the rest to the job.
+const OWN_SHARE: Duration = Duration::from_secs(10);
+
+/// Deletes the account. Blocks.
 ///
-/// When it replies, the rows with the user's addresses, texts and tokens are overwritten in the database file and
+/// When it returns, the rows with the user's addresses, texts and tokens are overwritten in the database file and
 /// removed from its log. A concurrent reader delays the truncation of the log by up to half a minute, or until the next
-/// start. The following scrub removes copies that SQLite left in unused space: see [`free_space_scrub`].
+/// start. Those of an account that takes longer than some seconds follow in the background. The following scrub removes copies that SQLite left in unused space: see [`free_space_scrub`].
 ///
 /// # Errors
 /// `step_up_required` for an owner without a recent code; `not_found`; `account_inconsistent` if the points cannot be
 /// parked until the account is repaired.
-pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<Pending<()>> {
+pub fn erase(core: &Core, user: UserId, by: DeletionActor) -> Result<()> {
     let (config, key) = (Arc::clone(&core.config), core.keys.clone());
     let responses = core.store.read(|tx| {
         // Rejects an unauthorised caller before the search.
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
     })?;
-    // All checks precede the first change, and the deleted rows may be too many to hold in memory for a savepoint.
-    Ok(core.store.write_without_savepoint(move |tx| {
+    // All checks precede the first change.
+    let deleted = core.store.write_without_savepoint(move |tx| {
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &responses)
-    }))
+    });
+    deleted.wait()?;
+    let begun = Instant::now();
+    if let Err(error) = erasure::erase_rest(core, user, &|| begun.elapsed() < OWN_SHARE) {
+        // The account is deleted, and the job goes on.
+        tracing::warn!(%error, "some rows of a deleted account could not be deleted yet");
+    }
+    Ok(())
 }
 
 /// The effect of a deletion on the balances. Without an email address nobody could prove later whose they were.
@@ -150,7 +167,7 @@ impl DeletionActor {
     }
 }
 
-/// Deletes the user's rows. `home` is the time zone of the days that remain in statistics.
+/// Deletes the user, and rows of which an account has few. `home` is the time zone of the days that remain in statistics.
 fn erase_in(
     tx: &Write<'_>,
     key: &ServerKey,
@@ -169,8 +186,6 @@ fn erase_in(
         codes::erase_in(tx, &recipient)?;
         codes::messages::erase_in(tx, &recipient)?;
     }
-    // Before the records: a session's anonymous snapshot says whether it was interpreted.
-    sessions::erase_user_in(tx, home, id)?;
     invites::archive_in(tx, key, id)?;
     identities::erase_user_in(tx, id)?;
     notifications::erase_user_in(tx, id)?;
@@ -179,15 +194,15 @@ fn erase_in(
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
     budget::erase_user_in(tx, home, id)?;
     model_calls::hourly_limit::erase_user_in(tx, id)?;
+    for trace_id in model_calls::running_calls::list_of_user_in(tx, id)? {
+        interpretation::cancel_in(tx, &trace_id)?;
+    }
     model_calls::running_calls::erase_user_in(tx, id)?;
     staff_notes::erase_user_in(tx, id)?;
     imports::erase_user_in(tx, id)?;
     suspensions::erase_user_in(tx, id)?;
     tokens::revoke_all_in(tx, id)?;
-    history::erase_user_in(tx, id)?;
-    deletions::erase_user_in(tx, id)?;
-    interpretation::erase_user_in(tx, id)?;
-    violations::erase_user_in(tx, id)?;
+    history::erase_hidings_in(tx, id)?;
     shadow_mode::erase_user_in(tx, id)?;
     reviews::erase_user_in(tx, id)?;
     payments::callbacks::erase_payer_in(tx, id)?;
@@ -195,7 +210,7 @@ fn erase_in(
     idempotency::erase_user_in(tx, responses)?;
     active_users::erase_user_in(tx, id)?;
     network_log::erasure::request_in(tx, id)?;
-    webhook_outbox::erase_user_in(tx, id)?;
+    account_erasures::begin_in(tx, id)?;
     let event = NewWebhookEvent { kind: WebhookKind::UserErased, user: Some(id), data: json!({}), text: None };
     webhook_outbox::record_in(tx, &event)?;
     users::delete_in(tx, id)?;

@@ -6,6 +6,7 @@ mod sign_in;
 mod identity_sign_in;
 mod code_messages;
 mod deletion;
+pub mod erasure;
 mod last_delivery;
 
 pub use code_messages::{CodeMessages, code_messages};

@@ -186,15 +186,24 @@ pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()
     })
 }
 
-/// Deletes the user's reading state, and direct notifications without other recipients. A broadcast's number of readers
+/// Deletes the user from the recipients, with direct notifications without other ones. A broadcast's number of readers
 /// stays.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     let received = "select notification_id from notification_recipients where user_id = ?1";
     let direct: Vec<i64> = tx.all(received, [user.0], |row| row.get(0))?;
-    for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
+    for table in ["notification_recipients", "notification_read_blocks"] {
         tx.execute(&format!("delete from {table} where user_id = ?1"), [user.0])?;
     }
     super::sending::delete_orphans_in(tx, direct)
+}
+
+/// Deletes up to `limit` readings and as many marks of a deleted user.
+pub fn erase_readings_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<usize> {
+    let reads = "delete from notification_reads where user_id = ?1 and notification_id in \
+                 (select notification_id from notification_reads where user_id = ?1 limit ?2)";
+    let marks = "delete from notification_marks where user_id = ?1 and through in \
+                 (select through from notification_marks where user_id = ?1 limit ?2)";
+    Ok(tx.execute(reads, (user.0, limit))? + tx.execute(marks, (user.0, limit))?)
 }
 
 /// The last notification that a client knows. Ids are given again after the restore of a backup, at later times.

@@ -56,10 +56,10 @@ use crate::{
 
 pub use crate::domain::identity::preferences::NotificationKind;
 pub use inbox::{
-    LastNotification, MarkAllOutcome, NEWEST, NewNotifications, ReadMark, erase_user_in, export_in, export_marks_in,
-    find_visible_in, is_known_in, last_mark_in, last_read_change_in, latest_broadcast, list, list_after_in,
-    list_newest, list_read_after_in, mark_all_read, mark_read, newest_for_in, newest_id_in, recipients_after_in,
-    unread_count, unread_count_in,
+    LastNotification, MarkAllOutcome, NEWEST, NewNotifications, ReadMark, erase_readings_in, erase_user_in, export_in,
+    export_marks_in, find_visible_in, is_known_in, last_mark_in, last_read_change_in, latest_broadcast, list,
+    list_after_in, list_newest, list_read_after_in, mark_all_read, mark_read, newest_for_in, newest_id_in,
+    recipients_after_in, unread_count, unread_count_in,
 };
 pub use payload::Payload;
 pub use sending::{

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::{Asset, EntryKind, changes};
 use crate::{
     core::Core,
+    domain::operations::steps,
     error::Result,
     keys::ServerKey,
     store::{Read, Write},
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// Rows sealed in one write.
-const BATCH_SIZE: i64 = 5_000;
+const BATCH_SIZE: i64 = 1_000;
 
 /// The fields of an entry that its seal covers. `seq` is not one of them: the number in the account is.
 pub(super) struct EntryFields<'entry> {
@@ -57,7 +58,12 @@ pub fn seal_all(core: &Core) -> Result<()> {
     while let ControlFlow::Continue(after) = next {
         next = core.store.write(move |tx| seal_entries_in(tx, after)).wait()?;
     }
-    core.store.write(seal_accounts_in).wait()?;
+    let accounts = core.store.read(|tx| {
+        tx.all("select user_id, asset from balances", (), |row| {
+            Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?))
+        })
+    })?;
+    steps::for_each(core, &|| true, accounts, |tx, (user, asset)| seal_account_in(tx, *user, *asset))?;
     core.store.write(changes::rechain_in).wait()
 }
 
@@ -72,17 +78,11 @@ fn seal_entries_in(tx: &Write<'_>, after: i64) -> Result<ControlFlow<(), i64>> {
     Ok(entries.last().map_or(ControlFlow::Break(()), |entry| ControlFlow::Continue(entry.seq)))
 }
 
-fn seal_accounts_in(tx: &Write<'_>) -> Result<()> {
-    let Some(keys) = tx.keys() else { return Ok(()) };
-    let accounts = tx.all("select user_id, asset, balance, last_sequence from balances", (), |row| {
-        Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::from_name)?, row.get::<i64>(2)?, row.get::<i64>(3)?))
-    })?;
-    for (user, asset, balance, last_sequence) in accounts {
-        let seal = of_account(keys, user, asset, balance, last_sequence);
-        let sql = "update balances set seal = ?3 where user_id = ?1 and asset = ?2";
-        tx.execute(sql, (user.0, asset.name(), &seal[..]))?;
-    }
-    Ok(())
+fn seal_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<()> {
+    let (Some(keys), Some(account)) = (tx.keys(), super::find_account_in(tx, user, asset)?) else { return Ok(()) };
+    let seal = of_account(keys, user, asset, account.balance, account.last_sequence);
+    let sql = "update balances set seal = ?3 where user_id = ?1 and asset = ?2";
+    tx.execute(sql, (user.0, asset.name(), &seal[..])).map(drop)
 }
 
 #[cfg(test)]

@@ -318,7 +318,8 @@ impl<'app> Player<'app> {
             }
             Act::Leave(person) => {
                 let user = self.user(person)?.id;
-                vec![receipt(accounts::erase(core, user, DeletionActor::Operator)?)]
+                accounts::erase(core, user, DeletionActor::Operator)?;
+                Vec::new()
             }
             Act::Broadcast(index) => {
                 let (title, body) = texts::BROADCASTS.get(index).copied().unwrap_or_default();

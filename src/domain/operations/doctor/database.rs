@@ -1,17 +1,21 @@
 //! Checks of the database, the server key and the ledger.
 
+use std::time::Duration;
+
 use super::{Check, Installation, Services, Verdict, database_server};
 use crate::{
     domain::{
+        divination::history,
         money::ledger::verification,
         operations::{
+            account_erasures,
             health::{self, HealthSnapshot},
             server_key::{self, KeyMatch},
         },
     },
     error::Result,
     store::SCHEMA_VERSION,
-    types::pluralize,
+    types::{Timestamp, pluralize},
 };
 
 pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
@@ -79,6 +83,29 @@ pub(super) fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
         ),
     };
     Ok(vec![Check::new("keys", "server key", verdict, detail)])
+}
+
+/// Reports what is left of deleted accounts and of hidden history records beyond the limit.
+pub(super) fn erasure(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    const EXPECTED: Duration = Duration::from_mins(10);
+    let Some(services) = installation.services() else { return Ok(Vec::new()) };
+    let store = &services.core.store;
+    let (accounts, surplus) = store.read(|tx| Ok((account_erasures::summary_in(tx)?, history::surplus_in(tx)?)))?;
+    let now = services.core.clock.now();
+    let check = |name, (left, since): (i64, Option<Timestamp>), one, many| {
+        let Some(since) = since else { return Check::new("erasure", name, Verdict::Pass, "nothing is left to delete") };
+        let detail = format!("{} left to delete since {since}", pluralize(left, one, many));
+        Check::holds(
+            "erasure",
+            name,
+            (since.is_near(EXPECTED, now), detail.clone()),
+            (Verdict::Warn, format!("{detail}: start the server, or see its log for the job `erasure`")),
+        )
+    };
+    Ok(vec![
+        check("deleted accounts", accounts, "account has rows", "accounts have rows"),
+        check("hidden history beyond the limit", surplus, "user has records", "users have records"),
+    ])
 }
 
 pub(super) fn ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {

@@ -75,8 +75,7 @@ async fn try_erase(console: &ConsoleRequest, user: UserId) -> Result<()> {
     require_form(console, &user.to_string(), Text::NotTheTarget)?;
     confirm(console, user, Some(token.to_owned())).await?;
     console.context.record_start().await?;
-    let erased = console.context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Operator)).await?;
-    console.context.committed(erased).await
+    console.context.blocking(move |app| accounts::erase(&app.core, user, DeletionActor::Operator)).await
 }
 
 /// Redeems the token, or fails with a new one.

@@ -992,6 +992,7 @@ codes! {
     "reconciler": "支付对账", "reconciler";
     "integrity_check": "完整性检查", "integrity check";
     "figures": "数据统计", "figures";
+    "erasure": "账号数据清除", "erasure of accounts";
     "free_space_scrub": "空闲空间擦除", "free-space scrub";
     "cleanup": "数据清理", "cleanup";
     "purchases": "应用商店购买", "purchases in app stores";
@@ -1082,6 +1083,8 @@ pub fn table(language: Language, name: &str) -> &str {
         "disagreements" => ("判定不一致", "disagreements"),
         "history" => ("历史卦例", "history records"),
         "history_hidings" => ("历史隐藏次数", "hidings of history"),
+        "history_restorings" => ("历史恢复次数", "restorations of history"),
+        "account_erasures" => ("清除中的账号", "accounts being erased"),
         "interpretations" => ("解卦记录", "interpretations"),
         "chats" => ("对话", "chat turns"),
         "model_calls" => ("模型调用", "model calls"),
