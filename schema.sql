@@ -333,7 +333,7 @@ create table history_hidings (
 create index history_hidings_by_user on history_hidings (user_id, hidden_at, through, surplus_through);
 create index history_hidings_by_time on history_hidings (hidden_at) where through > 0;
 create index history_hidings_done on history_hidings (hidden_at) where through = 0;
-create index history_hidings_surplus on history_hidings (id) where surplus_through > 0;
+create index history_hidings_surplus on history_hidings (surplus_through) where surplus_through > 0;
 
 -- Owner: history. The times at which users restored hidden records. The number of the last change of a record up to
 -- `through` is at least `base` and its sequence; those of the newest restoration are the highest.

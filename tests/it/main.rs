@@ -52,4 +52,5 @@ mod providers;
 mod query_plans;
 mod response_headers;
 mod tls;
+mod user_costs;
 mod web_pages;

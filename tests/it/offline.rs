@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, thread::scope};
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Response, Server, Setup, send_concurrently};
+use crate::support::{Caller, Response, Server, Setup, eventually, send_concurrently};
 
 /// The data of an app, filled from changes alone.
 #[derive(Debug, Default)]
@@ -238,6 +238,73 @@ fn hidden_history_disappears_and_comes_back() {
     copy.pull(&fixture, 2);
     copy.expect_same(&fixture);
     assert_eq!(copy.history.len(), 4);
+}
+
+#[test]
+fn hidden_records_are_deleted_on_devices_also_after_they_were_purged() {
+    let fixture = Fixture::with(Setup::default().with("LIMITS_HISTORY_RECORDS", 6));
+    let ids = |range: std::ops::Range<usize>| range.map(|number| number.to_string()).collect::<Vec<_>>();
+    let save = |range: std::ops::Range<usize>| ids(range).iter().for_each(|id| fixture.save(id, "text"));
+    let hide = || fixture.post("/divination-history/deactivate-all", &json!({}));
+    let days_later = |days: i64| {
+        let age = days * 24 * 60 * 60 * 1000;
+        fixture.server.edit(&format!("update history_hidings set hidden_at = hidden_at - {age}"));
+        fixture.server.command(&["cleanup", "expired", "--yes"]).expect(0);
+    };
+    save(0..6);
+    let mut copies: Vec<Copy> = (0..4).map(|_| Copy::default()).collect();
+    copies.iter_mut().for_each(|copy| drop(copy.pull(&fixture, 100)));
+    hide();
+    // One device reads all at once, one page by page, one not before the purge.
+    copies[0].pull(&fixture, 100);
+    let page = copies[1].page(&fixture, 2).expect(200).json();
+    assert_eq!(page["deleted"].as_array().unwrap().len(), 2);
+    copies[1].apply(page);
+    days_later(16);
+    // Of these, three are hidden beyond the limit.
+    save(4..9);
+    hide();
+    let stored = || fixture.server.value::<i64>("select count(*) from history");
+    eventually("the surplus is deleted", || stored() == 6);
+    let page = copies[1].page(&fixture, 2).expect(200).json();
+    copies[1].apply(page);
+    days_later(16);
+    assert_eq!(stored(), 5);
+    fixture.save("3", "text");
+    fixture.post("/divination-history/restore-all", &json!({}));
+    days_later(16);
+    assert_eq!(stored(), 6);
+    for (copy, limit) in copies.iter_mut().zip([100, 2, 1, 3]) {
+        copy.pull(&fixture, limit);
+        copy.expect_same(&fixture);
+        assert_eq!(copy.history.len(), 6);
+    }
+}
+
+#[test]
+fn restored_records_come_in_pages_between_other_changes() {
+    let fixture = Fixture::new();
+    (0..7).for_each(|number| fixture.save(&number.to_string(), "text"));
+    let mut copies: Vec<Copy> = (0..3).map(|_| Copy::default()).collect();
+    copies.iter_mut().for_each(|copy| drop(copy.pull(&fixture, 100)));
+    let both = |paths: &[&str]| {
+        paths.iter().for_each(|path| drop(fixture.post(&format!("/divination-history/{path}"), &json!({}))));
+    };
+    both(&["deactivate-all", "restore-all"]);
+    for (round, (copy, limit)) in copies.iter_mut().zip([1, 3, 100]).enumerate() {
+        let page = copy.page(&fixture, limit).expect(200).json();
+        copy.apply(page);
+        fixture.save("2", &format!("changed {round}"));
+        fixture.delete_records(&[&round.to_string()]);
+        both(&["deactivate-all", "restore-all"]);
+        fixture.save(&format!("new {round}"), "text");
+    }
+    for (copy, limit) in copies.iter_mut().zip([1, 3, 100]) {
+        copy.pull(&fixture, limit);
+        copy.expect_same(&fixture);
+        // Nothing comes twice without a change.
+        assert_eq!(copy.pull(&fixture, 100)[0]["history"], json!([]));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, Response, Server, Setup, eventually, send_concurrently};
+use crate::support::{Caller, Response, Server, Setup, allow_changes, eventually, refuse_changes, send_concurrently};
 
 const PHONE: &str = "13800138000";
 
@@ -451,6 +451,40 @@ fn limits_deleted_records_to_the_record_limit() {
     eventually("the surplus is deleted", || server.value::<String>(stored) == "b1,a2,b2");
     save_id(&server, &user, "b1").expect(200);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["b1"]);
+}
+
+#[test]
+fn records_beyond_the_limit_are_gone_before_they_are_deleted() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 2).with("LIMITS_HISTORY_SIZE", "200 KiB").start();
+    let user = server.sign_in(PHONE);
+    let fill = |id: &str| save(&server, &user, &json!({ "localRecordId": id, "aiResult": "x".repeat(30_000) }));
+    server.edit(&refuse_changes("delete", "history"));
+    for ids in [["a", "b"], ["c", "d"], ["e", "f"]] {
+        ids.iter().for_each(|id| drop(fill(id).expect(200)));
+        assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
+    }
+    assert_eq!(server.value::<i64>("select count(*) from history"), 6);
+    let doctor = server.command(&["doctor"]).text();
+    assert!(doctor.contains("1 user has records left to delete"), "{doctor}");
+    // Neither in the export nor in the quota, and not restored.
+    let export = server.get("/api/v1/account/export").by(&user).send().expect(200).json();
+    let exported: Vec<_> =
+        export["history"].as_array().unwrap().iter().map(|record| &record["localRecordId"]).collect();
+    assert_eq!(exported, ["e", "f"]);
+    let restored = server.post("/divination-history/restore-all").by(&user).send().expect(200).json();
+    assert_eq!(restored, json!({ "restored": 2, "hidden": 0 }));
+    delete(&server, &user, &json!({ "localRecordId": "e" })).expect_problem(500, "internal");
+    save(&server, &user, &json!({ "localRecordId": "e", "aiResult": "" })).expect(200);
+    deactivate_all(&server, &user);
+    // One of them is saved anew meanwhile, and stays.
+    for id in ["a", "g"] {
+        fill(id).expect(200);
+    }
+    server.edit(&allow_changes("history"));
+    eventually("the surplus is deleted", || server.value::<i64>("select count(*) from history") == 4);
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["g", "a"]);
+    let doctor = server.command(&["doctor"]).text();
+    assert!(!doctor.contains("left to delete since"), "{doctor}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ const EXPORTED: [(&str, &str); 23] = [
 ];
 
 /// Tables with user rows that the export covers differently or not at all, with the reason.
-const EXCEPTIONS: [(&str, &str); 16] = [
+const EXCEPTIONS: [(&str, &str); 15] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
@@ -72,7 +72,6 @@ const EXCEPTIONS: [(&str, &str); 16] = [
     ("model_calls", "when the calls of the last hour began, to be counted"),
     ("history_hidings", "told as the times since when records are hidden"),
     ("history_restorings", "when records were restored, to be counted"),
-    ("account_erasures", "users who are being erased"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 

@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, copy_directory, eventually, eventually_ok, holds, kill,
-    raw::RawConnection, send_concurrently,
+    Caller, FakeModel, ModelBehaviour, Request, Server, Setup, allow_changes, copy_directory, eventually,
+    eventually_ok, holds, kill, raw::RawConnection, refuse_changes, send_concurrently,
 };
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
@@ -312,8 +312,9 @@ fn a_model_call_running_during_deletion_stores_nothing() {
     expect_no_trace(server.directory(), &texts);
 }
 
-/// Returns true if the account is gone. Panics if it is partially deleted.
+/// Returns true if the account is gone. Panics if it is partially deleted, once a begun deletion has ended.
 fn is_gone(server: &Server, user: &Caller) -> bool {
+    eventually("the deletion ends", || count(server, "account_erasures") == 0);
     let id = &user.user_id;
     let counts: Vec<i64> = ["users where id =", "tokens where user_id =", "history where user_id ="]
         .iter()
@@ -381,6 +382,43 @@ fn kills_leave_the_account_whole_or_deleted() {
     std::fs::remove_dir_all(&prepared).unwrap();
     println!("gone {gone} times, whole {whole} times");
     assert!(gone > 0 && whole > 0, "gone {gone} times, whole {whole} times");
+}
+
+#[test]
+fn a_deletion_is_complete_for_everybody_before_its_rows_are_gone() {
+    let server = Setup::default().with_fast_jobs().start();
+    let user = person(&server);
+    let key = server.api_key("support");
+    let feedback = json!({ "content": "the-words-of-the-feedback" });
+    server.post("/feedback").by(&user).json(&feedback).send().expect(200);
+    let trace: String = server.value("select trace_id from interpretations");
+    let shown = || {
+        let path = format!("/divination/records/trace/{trace}");
+        let record = server.get(&path).token(&key).send().expect(200).text();
+        let violations = server.command(&["violations", "list"]).expect(0).text();
+        let slow = server.command(&["records", "slow", "--duration-ms", "0"]).expect(0).text();
+        let feedback = server.get("/admin/feedback").token(&key).send().expect(200).text();
+        [record, violations, slow, feedback].concat()
+    };
+    assert!([TEXTS[5], TEXTS[6], TEXTS[7], "the-words"].iter().all(|text| shown().contains(text)), "{}", shown());
+    server.edit(&refuse_changes("delete", "history"));
+    delete(&server, &user).send().expect(204);
+    assert_eq!(count(&server, "history"), 20);
+    assert_eq!(count(&server, "interpretations where question <> ''"), 1);
+    let texts = shown();
+    assert!(TEXTS.iter().chain(&["the-words"]).all(|text| !texts.contains(text)), "{texts}");
+    server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
+    server.command(&["users", "export", &user.user_id]).expect(4);
+    let doctor = server.command(&["doctor"]).text();
+    assert!(doctor.contains("1 account has rows left to delete"), "{doctor}");
+    // A new account with the address has none of it.
+    let again = server.sign_in_by_email(EMAIL);
+    let listed = server.post("/divination-history/get").by(&again).send().expect(200).json();
+    assert_eq!(listed["total"], 0);
+    server.command(&["ledger", "verify"]).expect(0);
+    server.edit(&allow_changes("history"));
+    eventually("the rest is deleted", || count(&server, "account_erasures") == 0);
+    assert_eq!(count(&server, "history") + count(&server, "interpretations where question <> ''"), 0);
 }
 
 // The export.

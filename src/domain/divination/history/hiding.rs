@@ -215,7 +215,8 @@ fn restore_in(tx: &Write<'_>, user: UserId, state: HistoryState, first: i64) -> 
 
 /// Deletes up to `limit` records that exceed the limit of their user. Returns 0 once none is left.
 pub fn delete_surplus_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    let next = "select id, user_id, surplus_through from history_hidings where surplus_through > 0 order by id limit 1";
+    let next = "select id, user_id, surplus_through from history_hidings where surplus_through > 0 \
+                order by surplus_through limit 1";
     let Some((id, user, through)) =
         tx.first(next, (), |row| Ok((row.get::<i64>(0)?, UserId(row.get(1)?), row.get(2)?)))?
     else {
