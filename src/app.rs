@@ -1,6 +1,6 @@
 //! The application: core and services. The server and every command open it in the same way.
 
-use std::{fs::File, sync::Arc};
+use std::{fs::File, sync::Arc, time::Duration};
 
 use crate::{
     certificate,
@@ -56,6 +56,11 @@ use crate::{
         restore,
     },
 };
+
+/// The pause between two steps of a long change. The other writes of this process are in the same queue.
+const STEP_PAUSE: Duration = Duration::from_millis(5);
+/// The same of a command beside a server, which looks for the lock of the file at intervals.
+const STEP_PAUSE_BESIDE_SERVER: Duration = Duration::from_millis(40);
 
 /// The purpose for which the application is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +180,7 @@ impl App {
             phone_rules: Arc::new(config.phone_rules()),
             log_throttle: Arc::default(),
             step_turn: Arc::default(),
+            step_pause: if lock.is_some() { STEP_PAUSE } else { STEP_PAUSE_BESIDE_SERVER },
         };
         if is_started && !has_log {
             tracing::warn!("the network log is missing; a new one is created");

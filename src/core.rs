@@ -2,7 +2,10 @@
 //!
 //! Services hold a copy. This module knows no operation.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use crate::{
     clock::Clock, concurrency::log_throttle::LogThrottle, config::Config, keys::ServerKey, store::Store,
@@ -18,6 +21,8 @@ pub struct Core {
     pub keys: ServerKey,
     pub phone_rules: Arc<PhoneRules>,
     pub log_throttle: Arc<LogThrottle>,
-    /// Held by the one long deletion that has a step in the writer's queue.
+    /// Held by the one long change that has a step in the writer's queue.
     pub step_turn: Arc<Mutex<()>>,
+    /// The pause between two steps of a long change, in which other writes take place.
+    pub step_pause: Duration,
 }

@@ -33,6 +33,8 @@ pub struct CleanupArgs {
 #[derive(Debug, Subcommand)]
 enum CleanupTarget {
     /// Delete everything, including users and ledger; keeps administrators, audit, words, releases and settings
+    ///
+    /// It is one transaction, with its backup: until it ends, other changes wait or fail with 503.
     All,
     /// Delete active verification codes; sending budgets stay
     VerificationCodes,

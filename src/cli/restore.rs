@@ -35,6 +35,8 @@ use yarrow::{
 /// A backup must be sealed with the server key of this machine: configured, or in the data directory. On a machine without it,
 /// and for backups of former versions, --unproven says that you know where the backup comes from.
 ///
+/// It takes as long as the whole database needs, and nothing else changes meanwhile.
+///
 /// With --latest it downloads the newest state of the bucket, and the next start of the server takes over from the machine
 /// that wrote it; exit 5 if a later object is missing or damaged.
 ///

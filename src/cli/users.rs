@@ -235,7 +235,7 @@ fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> R
 }
 
 fn restore_history(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
-    let done = history::restore_all(&app.core, user).wait()?;
+    let done = history::restore_all(&app.core, user, &[]).wait()?;
     record_audit(app, "users restore-history", Some(user), cli_authority(reason))?;
     let restored = pluralize(done.restored, "record", "records");
     let hidden = if done.hidden > 0 { format!(", {} still hidden", done.hidden) } else { String::new() };

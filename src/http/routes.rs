@@ -517,7 +517,7 @@ fn divination() -> Vec<Endpoint> {
             .errors(&[NotYours, TooManyRequests]),
         post("/divination-history/restore-all", OwnUser, divination_history::restore_all).named("restoreHistory")
             .summary("Shows hidden history records again, for a cancellation that was not completed.")
-            .errors(&[NotYours]),
+            .errors(&[NotYours, TooManyRequests]),
         post("/divination/enhanced", OwnUser, divination::interpret).named("interpretCasting")
             .notes("For castings that are not sessions. With `Accept: text/event-stream`, the text arrives as events; closing the stream cancels the call. Use `interpretSession` for castings of the current generation.")
             .budget(RateBudget::Interpretations)
@@ -1094,6 +1094,7 @@ fn operations() -> Vec<Endpoint> {
         delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
             .named("adminClearAllData").for_recent_sign_in()
             .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
+            .notes("One transaction. Other changes wait for it, or get 503 if that takes too long.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
             .named("adminClearCodes").for_recent_sign_in()

@@ -32,8 +32,8 @@ use crate::{
 use self::hiding::{HistoryState, hidden_ranges_in, state_in};
 pub use self::{
     hiding::{
-        RestoredRecords, deactivate_all, delete_expired_in, delete_old_hidings_in, delete_surplus_in, erase_hidings_in,
-        restore_all, surplus_in,
+        RESTORINGS, RestoredRecords, deactivate_all, delete_expired_in, delete_old_hidings_in, delete_surplus_in,
+        erase_hidings_in, restore_all, surplus_in,
     },
     orphans::{delete_orphans_in, next_owner_in},
 };

@@ -14,8 +14,6 @@ use crate::{concurrency::lock::lock_unpoisoned, core::Core, error::Result, store
 const STEP: Duration = Duration::from_millis(15);
 /// Rows that a step changes before it looks at the time again. A row may have 100 KiB.
 pub const CHUNK: u32 = 16;
-/// Pause between two steps, in which other writes queue up.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Repeats `change` in steps until it returns 0 or `continues` returns false. It changes a few rows and returns their
 /// number. Each step is counted in `changed`, so that steps before a failure count.
@@ -44,7 +42,7 @@ pub fn repeat(
         if is_complete {
             break;
         }
-        sleep(PAUSE);
+        sleep(core.step_pause);
     }
     Ok(())
 }
@@ -76,7 +74,7 @@ pub fn for_each<Item: Send + Sync + 'static, Done: Send + 'static>(
         })?;
         done.extend(step);
         if done.len() < items.len() {
-            sleep(PAUSE);
+            sleep(core.step_pause);
         }
     }
     Ok(done)

@@ -351,7 +351,7 @@ pub async fn synchronise(context: RequestContext, params: SynchroniseUserParams)
 pub async fn restore_history(context: RequestContext, params: RestoreHistoryParams) -> Result<Json<HistoryRestored>> {
     let user = context.subject(&Claims::of_user(Some(params.user_id)))?;
     context.authority(params.reason.map(|Reason(reason)| reason))?;
-    Ok(Json(context.committed(history::restore_all(&context.app.core, user.id)).await?.into()))
+    Ok(Json(context.committed(history::restore_all(&context.app.core, user.id, &[])).await?.into()))
 }
 
 /// The data about a user that is attached to model calls. Nothing else about a user leaves the service.

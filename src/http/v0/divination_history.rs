@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::{
     config::LimitsConfig,
     domain::{
-        divination::history::{self, HistoryDraft, HistoryEdit, RecordVersion, RestoredRecords, Unsaved},
+        divination::history::{self, HistoryDraft, HistoryEdit, RESTORINGS, RecordVersion, RestoredRecords, Unsaved},
         identity::users::User,
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -298,7 +298,7 @@ impl From<RestoredRecords> for HistoryRestored {
 
 pub async fn restore_all(context: RequestContext, params: OwnHistoryParams) -> Result<Json<HistoryRestored>> {
     let user = context.acting_for(&claims(params.user_id, params.phone_number))?;
-    Ok(Json(context.committed(history::restore_all(&context.app.core, user)).await?.into()))
+    Ok(Json(context.committed(history::restore_all(&context.app.core, user, &RESTORINGS)).await?.into()))
 }
 
 /// The values of a record, as they were sent.

@@ -25,8 +25,8 @@ const HIDINGS: [RateLimit; 2] = [
     RateLimit { name: "history-hidings", quota: 10, window: HOUR },
     RateLimit { name: "history-hidings-of-day", quota: 20, window: DAY },
 ];
-/// The number of times that a user may restore records, which all their devices then load again.
-const RESTORINGS: [RateLimit; 2] = [
+/// The number of times that users may restore their records, which all their devices then load again.
+pub const RESTORINGS: [RateLimit; 2] = [
     RateLimit { name: "history-restorings", quota: 10, window: HOUR },
     RateLimit { name: "history-restorings-of-day", quota: 20, window: DAY },
 ];
@@ -160,11 +160,12 @@ pub struct RestoredRecords {
 }
 
 /// Shows the user's hidden records again, newest first and up to the limit for visible ones. Records whose time is over
-/// stay hidden, also before the cleanup deletes them. A repetition that shows nothing is not limited.
+/// stay hidden, also before the cleanup deletes them. `limits` are those of users, [`RESTORINGS`], or none. A repetition
+/// that shows nothing is not limited.
 ///
 /// # Errors
 /// As of [`deactivate_all`].
-pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
+pub fn restore_all(core: &Core, user: UserId, limits: &'static [RateLimit]) -> Pending<RestoredRecords> {
     let (limit, kept_for) = (i64::from(core.config.limits.history_records), core.config.retention.deactivated_history);
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
@@ -181,6 +182,7 @@ pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
         let mut hidden_through = state.hidden_through;
         if restored > 0 {
             hidden_through = first - 1;
+            require_within_in(tx, user, limits)?;
             restore_in(tx, user, state, first)?;
         }
         let hidden = "select count(*) from history where user_id = ?1 and sequence > ?2 and sequence <= ?3";
@@ -189,11 +191,15 @@ pub fn restore_all(core: &Core, user: UserId) -> Pending<RestoredRecords> {
     })
 }
 
-/// Shows the records from the sequence `first` on.
-fn restore_in(tx: &Write<'_>, user: UserId, state: HistoryState, first: i64) -> Result<()> {
+fn require_within_in(tx: &Read<'_>, user: UserId, limits: &[RateLimit]) -> Result<()> {
     let newest_first = "select restored_at from history_restorings where user_id = ?1 and restored_at <= ?3 \
                         order by restored_at desc limit 1 offset ?2";
-    sliding_window::require_open_in(tx, &RESTORINGS.map(|limit| Window { limit, newest_first, key: user.0 }))?;
+    let windows: Vec<_> = limits.iter().map(|limit| Window { limit: *limit, newest_first, key: user.0 }).collect();
+    sliding_window::require_open_in(tx, &windows)
+}
+
+/// Shows the records from the sequence `first` on.
+fn restore_in(tx: &Write<'_>, user: UserId, state: HistoryState, first: i64) -> Result<()> {
     // Before the row that must stay: the newest has the highest numbers.
     tx.execute(
         "delete from history_restorings where user_id = ?1 and restored_at < ?2",
