@@ -297,7 +297,8 @@ create index disagreements_by_user on disagreements (user_id, id);
 create index disagreements_by_time on disagreements (created_at);
 
 -- Owner: history. History records: castings that clients of the first API generation store under record ids of their own. `sequence`
--- numbers a user's records from 1 in the order of arrival. The single writer thread keeps it unique.
+-- numbers a user's records from 1 in the order of arrival. The single writer thread keeps it unique. A deleted record has a
+-- negative one until a job deletes the row.
 create table history (
     id integer primary key,                -- rows of this size in the unique key would make a deep tree
     user_id integer not null,
@@ -319,6 +320,7 @@ create table history (
 -- Contains every column that a count or a sum of bytes needs, so that they read no records.
 create index history_by_user on history (user_id, sequence, question_type, bytes);
 create index history_by_change on history (user_id, change);
+create index history_deleted on history (sequence, user_id, updated_at) where sequence < 0;
 
 -- Owner: history. The times at which users hid all their records. A record is hidden if its sequence is up to one of
 -- `through`, since the first such time; it is purged some weeks later. A restoration lowers `through`.
@@ -687,7 +689,7 @@ create table deletions (
 ) strict, without rowid;
 
 create index deletions_by_time on deletions (deleted_at);
-create index deletions_of_ranges on deletions (user_id, number) where range_through is not null;
+create index deletions_of_ranges on deletions (user_id, range_through) where range_through is not null;
 
 -- Owner: idempotency. First responses to requests with an Idempotency-Key, stored in the transaction of their effect.
 -- Ids grow with time, so the oldest rows are found without another index.

@@ -18,9 +18,9 @@ const BOUNDED: &[&str] = &[
     "history where user_id = ?1 and sequence > ?3 and sequence <= ?4 and change <= ?2 + sequence order by sequence limit ?5",
     // Records that are deleted in the background.
     "history where user_id = ?1 and sequence <= ?2 order by sequence limit ?3",
+    "history where sequence < 0 limit ?1",
     "history_hidings where surplus_through > 0 order by surplus_through limit 1",
     "history_hidings where hidden_at <= ?1 and through > 0 order by hidden_at limit 1",
-    "deletions where user_id = ?1 and range_through >= ?2 and range_after < ?2 order by number desc limit 1",
     "notification_reads where user_id = ?1 limit ?2",
     "notification_marks where user_id = ?1 limit ?2",
     "invites where inviter_id = ?1 limit ?2",
@@ -185,6 +185,10 @@ const COUNTED_OF_A_USER: &[&str] = &[
 /// Queries that a worse index could serve too, with the index that must be used.
 const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
     ("payment_orders where user_id = ?1 and state || '' = ?2", "INDEX payment_orders_by_user"),
+    (
+        "deletions where user_id = ?1 and range_through >= ?2 and range_after < ?2 order by +number desc limit 1",
+        "INDEX deletions_of_ranges",
+    ),
     (
         "violations where created_at >= ?1 and content_type <> 'answer' group by user_id + 0 having count(*) >= ?2",
         "COVERING INDEX violations_by_time",

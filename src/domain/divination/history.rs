@@ -19,10 +19,7 @@ use crate::{
     domain::{
         Each,
         identity::users,
-        operations::{
-            deletions::{self, DeletedKind},
-            free_space_scrub,
-        },
+        operations::deletions::{self, DeletedKind},
     },
     error::{Code, Result},
     store::{Pending, Read, Row, RowResult, SqlParameters, Write},
@@ -32,8 +29,8 @@ use crate::{
 use self::hiding::{HistoryState, hidden_ranges_in, state_in};
 pub use self::{
     hiding::{
-        RESTORINGS, RestoredRecords, deactivate_all, delete_expired_in, delete_old_hidings_in, delete_surplus_in,
-        erase_hidings_in, restore_all, surplus_in,
+        RESTORINGS, RestoredRecords, deactivate_all, delete_expired_in, delete_marked_in, delete_old_hidings_in,
+        erase_hidings_in, marked_in, restore_all,
     },
     orphans::{delete_orphans_in, next_owner_in},
 };
@@ -398,7 +395,8 @@ pub fn count(core: &Core, user: UserId) -> Result<i64> {
     core.store.read(|tx| count_in(tx, user, hiding::hidden_through_in(tx, user)?, None))
 }
 
-/// Deletes the records with these ids and returns the number of records deleted.
+/// Deletes the records with these ids and returns the number of records deleted. Their rows are only marked, because
+/// large ones take long to delete: [`delete_marked_in`] does that.
 pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
@@ -406,14 +404,14 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
         let mut deleted = Vec::new();
         for id in local_record_ids {
             let rows = tx.execute(
-                "delete from history where user_id = ?1 and local_record_id = ?2 and sequence > ?3",
-                (user.0, &id, state.hidden_through),
+                "update history set sequence = -sequence, updated_at = ?4 \
+                 where user_id = ?1 and local_record_id = ?2 and sequence > ?3",
+                (user.0, &id, state.hidden_through, tx.now.0),
             )?;
             deleted.extend((rows > 0).then_some(id));
         }
         if !deleted.is_empty() {
             deletions::record_in(tx, user, DeletedKind::History, &deleted, state.last_change())?;
-            free_space_scrub::request_in(tx)?;
         }
         Ok(deleted.len())
     })

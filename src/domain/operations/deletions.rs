@@ -94,8 +94,9 @@ pub fn record_range_in(tx: &Write<'_>, user: UserId, after: i64, through: i64, l
 
 /// Records the deletion of a history record that is purged, if it was last hidden in a range.
 pub fn record_purged_in(tx: &Write<'_>, user: UserId, sequence: i64, subject: &str) -> Result<()> {
+    // The `+` stops the planner from reading all deletions of the user in order.
     let newest = "select number, range_after, range_through, deleted_at from deletions where user_id = ?1 \
-                  and range_through >= ?2 and range_after < ?2 order by number desc limit 1";
+                  and range_through >= ?2 and range_after < ?2 order by +number desc limit 1";
     let found = tx.first(newest, (user.0, sequence), |row| {
         Ok((DeletedRange { number: row.get(0)?, after: row.get(1)?, through: row.get(2)? }, row.get::<i64>(3)?))
     })?;

@@ -3,7 +3,7 @@
 //! Neither touches a record, so both cost the same whatever the user has stored. A record is hidden by its sequence: the
 //! visible ones are always the newest, because saving a hidden record gives it a new sequence, and a restoration shows
 //! the newest. For other devices, a hiding is a range of deletions, and a restoration moves the number of the last
-//! change of its records. Records that are hidden for too long or exceed the limit are deleted by jobs, a few at a time.
+//! change of its records. Records that are hidden for too long, exceed the limit or were deleted are removed by jobs, a few at a time.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub(super) struct HistoryState {
 impl HistoryState {
     /// Returns the sequence of the next record. Greater than those of deleted records that were hidden.
     pub fn next_sequence(self) -> i64 {
-        self.sequence.max(self.hidden_through).max(self.restored_through) + 1
+        self.sequence.max(0).max(self.hidden_through).max(self.restored_through) + 1
     }
 
     /// Returns the number of the last change.
@@ -140,7 +140,8 @@ pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
         let newest_first = "select hidden_at from history_hidings where user_id = ?1 and hidden_at <= ?3 \
                             order by hidden_at desc limit 1 offset ?2";
         sliding_window::require_open_in(tx, &HIDINGS.map(|limit| Window { limit, newest_first, key: user.0 }))?;
-        let surplus = "select sequence from history where user_id = ?1 order by sequence desc limit 1 offset ?2";
+        let surplus = "select sequence from history where user_id = ?1 and sequence > 0 \
+                       order by sequence desc limit 1 offset ?2";
         let surplus: Option<i64> = tx.first(surplus, (user.0, limit), |row| row.get(0))?;
         tx.execute(
             "insert into history_hidings (user_id, hidden_at, through, surplus_through) values (?1, ?2, ?3, ?4)",
@@ -219,8 +220,13 @@ fn restore_in(tx: &Write<'_>, user: UserId, state: HistoryState, first: i64) -> 
     .map(drop)
 }
 
-/// Deletes up to `limit` records that exceed the limit of their user. Returns 0 once none is left.
-pub fn delete_surplus_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+/// Deletes up to `limit` records that users deleted or that exceed the limit of their user. Returns 0 once none is left.
+pub fn delete_marked_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    let deleted = "delete from history where id in (select id from history where sequence < 0 limit ?1)";
+    let deleted = tx.execute(deleted, [limit])?;
+    if deleted > 0 {
+        return Ok(deleted);
+    }
     let next = "select id, user_id, surplus_through from history_hidings where surplus_through > 0 \
                 order by surplus_through limit 1";
     let Some((id, user, through)) =
@@ -234,9 +240,11 @@ pub fn delete_surplus_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     }
 }
 
-/// Returns the number of users of whom surplus records are left, and since when.
-pub fn surplus_in(tx: &Read<'_>) -> Result<(i64, Option<Timestamp>)> {
-    let sql = "select count(distinct user_id), min(hidden_at) from history_hidings where surplus_through > 0";
+/// Returns the number of users of whom such records are left, and since when.
+pub fn marked_in(tx: &Read<'_>) -> Result<(i64, Option<Timestamp>)> {
+    let sql = "select count(distinct user_id), min(marked_at) from (select user_id, hidden_at as marked_at \
+               from history_hidings where surplus_through > 0 union all select user_id, updated_at from history \
+               where sequence < 0) as marked";
     tx.one(sql, (), |row| Ok((row.get(0)?, row.get::<Option<i64>>(1)?.map(Timestamp))))
 }
 

@@ -34,17 +34,17 @@ const PARTS: [Part; 6] = [
     webhook_outbox::erase_user_in,
 ];
 
-/// Deletes the rows that deleted accounts left, and history records beyond the limit, until `is_running` returns false.
+/// Deletes the rows that deleted accounts left, and marked history records, until `is_running` returns false.
 /// Returns true if there were some. Blocks.
 ///
 /// # Errors
 /// Storage errors, after all accounts were tried; the next call goes on.
 pub fn run_due(core: &Core, is_running: &dyn Fn() -> bool) -> Result<bool> {
-    let (users, (surplus, _)) = core.store.read(|tx| Ok((account_erasures::list_in(tx)?, history::surplus_in(tx)?)))?;
-    let has_work = surplus > 0 || !users.is_empty();
+    let (users, (marked, _)) = core.store.read(|tx| Ok((account_erasures::list_in(tx)?, history::marked_in(tx)?)))?;
+    let has_work = marked > 0 || !users.is_empty();
     let mut outcome = Ok(());
-    if surplus > 0 {
-        let delete = |tx: &Write<'_>| history::delete_surplus_in(tx, CHUNK);
+    if marked > 0 {
+        let delete = |tx: &Write<'_>| history::delete_marked_in(tx, CHUNK);
         outcome = free_space_scrub::delete_counted_in_steps(core, &mut 0, is_running, delete);
     }
     for user in users {

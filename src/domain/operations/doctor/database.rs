@@ -85,12 +85,12 @@ pub(super) fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
     Ok(vec![Check::new("keys", "server key", verdict, detail)])
 }
 
-/// Reports what is left of deleted accounts and of hidden history records beyond the limit.
+/// Reports what is left of deleted accounts and history records.
 pub(super) fn erasure(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const EXPECTED: Duration = Duration::from_mins(10);
     let Some(services) = installation.services() else { return Ok(Vec::new()) };
     let store = &services.core.store;
-    let (accounts, surplus) = store.read(|tx| Ok((account_erasures::summary_in(tx)?, history::surplus_in(tx)?)))?;
+    let (accounts, records) = store.read(|tx| Ok((account_erasures::summary_in(tx)?, history::marked_in(tx)?)))?;
     let now = services.core.clock.now();
     let check = |name, (left, since): (i64, Option<Timestamp>), one, many| {
         let Some(since) = since else { return Check::new("erasure", name, Verdict::Pass, "nothing is left to delete") };
@@ -104,7 +104,7 @@ pub(super) fn erasure(installation: &Installation<'_>) -> Result<Vec<Check>> {
     };
     Ok(vec![
         check("deleted accounts", accounts, "account has rows", "accounts have rows"),
-        check("hidden history beyond the limit", surplus, "user has records", "users have records"),
+        check("deleted history records", records, "user has records", "users have records"),
     ])
 }
 
