@@ -83,7 +83,7 @@ pub fn sweep(size: &Size) -> Result<(), Failure> {
     let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
     let before = app.core.clock.now().minus(log);
     in_batches("network log", || network_log::delete_batch_before(&app.network_log, before))?;
-    in_writes(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
+    in_writes(&app, "hidden castings", move |tx| history::delete_expired_in(tx, hidden, 200))?;
     in_writes(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
     in_writes(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;
     fill::close(app);

@@ -123,13 +123,11 @@ pub fn list_after_in(tx: &Read<'_>, user: UserId, number: i64, limit: u32) -> Re
         (user.0, number, limit),
         |row| {
             let number = row.get(0)?;
-            Ok(match (row.get::<Option<i64>>(3)?, row.get::<Option<i64>>(4)?) {
-                (Some(after), Some(through)) => StoredDeletion::Range(DeletedRange { number, after, through }),
-                _ => {
-                    let kind = row.get_parsed(1, DeletedKind::from_name)?;
-                    StoredDeletion::One(Deletion { number, kind, subject: row.get(2)? })
-                }
-            })
+            if let (Some(after), Some(through)) = (row.get(3)?, row.get(4)?) {
+                return Ok(StoredDeletion::Range(DeletedRange { number, after, through }));
+            }
+            let kind = row.get_parsed(1, DeletedKind::from_name)?;
+            Ok(StoredDeletion::One(Deletion { number, kind, subject: row.get(2)? }))
         },
     )
 }

@@ -226,13 +226,9 @@ pub fn replay(core: &Core, id: Option<i64>) -> Result<usize> {
                    where id = ?1";
         tx.execute(sql, (*id, tx.now.0))
     };
-    let ids = match id {
-        Some(id) => vec![id],
-        None => {
-            let failed = "select id from webhook_events where state = 'failed' order by id";
-            core.store.read(|tx| tx.all(failed, (), |row| row.get(0)))?
-        }
-    };
+    let failed = "select id from webhook_events where state = 'failed' order by id";
+    let all_failed = || core.store.read(|tx| tx.all(failed, (), |row| row.get(0)));
+    let ids = id.map_or_else(all_failed, |id| Ok(vec![id]))?;
     let replayed = steps::for_each(core, &|| true, ids, replay)?.into_iter().sum();
     if replayed == 0 && id.is_some() { Err(Code::NotFound.into()) } else { Ok(replayed) }
 }

@@ -51,7 +51,7 @@ use crate::{
         operations::{
             account_erasures, active_users,
             confirmations::DeletionPreview,
-            free_space_scrub, idempotency, imports, network_log,
+            idempotency, imports, network_log,
             webhook_outbox::{self, NewWebhookEvent, WebhookKind},
         },
     },
@@ -78,7 +78,8 @@ const OWN_SHARE: Duration = Duration::from_secs(10);
 ///
 /// When it returns, the rows with the user's addresses, texts and tokens are overwritten in the database file and
 /// removed from its log. A concurrent reader delays the truncation of the log by up to half a minute, or until the next
-/// start. Those of an account that takes longer than some seconds follow in the background. The following scrub removes copies that SQLite left in unused space: see [`free_space_scrub`].
+/// start. The rows of an account that takes longer than some seconds follow in the background. The free-space scrub
+/// then removes copies that SQLite left in unused space.
 ///
 /// # Errors
 /// `step_up_required` for an owner without a recent code; `not_found`; `account_inconsistent` if the points cannot be
@@ -213,7 +214,5 @@ fn erase_in(
     account_erasures::begin_in(tx, id)?;
     let event = NewWebhookEvent { kind: WebhookKind::UserErased, user: Some(id), data: json!({}), text: None };
     webhook_outbox::record_in(tx, &event)?;
-    users::delete_in(tx, id)?;
-    tx.truncate_wal_after_commit();
-    free_space_scrub::request_in(tx)
+    users::delete_in(tx, id)
 }
