@@ -178,7 +178,10 @@ fn every_guarantee_in_the_security_policy_has_its_test() {
     collect(&root.join("tests"), &mut tests);
     collect(&root.join("src"), &mut tests);
     let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
-    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
+    let rows: Vec<_> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !["| promise", "| act"].iter().any(|head| line.starts_with(head)))
+        .collect();
     assert!(rows.len() > 20, "{rows:#?}");
     for row in rows {
         let cell = row.trim_end_matches('|').rsplit('|').next().unwrap();

@@ -253,7 +253,9 @@ fn hidden_records_are_deleted_on_devices_also_after_they_were_purged() {
     };
     save(0..6);
     let mut copies: Vec<Copy> = (0..4).map(|_| Copy::default()).collect();
-    copies.iter_mut().for_each(|copy| drop(copy.pull(&fixture, 100)));
+    for copy in &mut copies {
+        copy.pull(&fixture, 100);
+    }
     hide();
     // One device reads all at once, one page by page, one not before the purge.
     copies[0].pull(&fixture, 100);
@@ -286,17 +288,21 @@ fn restored_records_come_in_pages_between_other_changes() {
     let fixture = Fixture::new();
     (0..7).for_each(|number| fixture.save(&number.to_string(), "text"));
     let mut copies: Vec<Copy> = (0..3).map(|_| Copy::default()).collect();
-    copies.iter_mut().for_each(|copy| drop(copy.pull(&fixture, 100)));
-    let both = |paths: &[&str]| {
-        paths.iter().for_each(|path| drop(fixture.post(&format!("/divination-history/{path}"), &json!({}))));
+    for copy in &mut copies {
+        copy.pull(&fixture, 100);
+    }
+    let hide_and_restore = || {
+        for path in ["deactivate-all", "restore-all"] {
+            fixture.post(&format!("/divination-history/{path}"), &json!({}));
+        }
     };
-    both(&["deactivate-all", "restore-all"]);
+    hide_and_restore();
     for (round, (copy, limit)) in copies.iter_mut().zip([1, 3, 100]).enumerate() {
         let page = copy.page(&fixture, limit).expect(200).json();
         copy.apply(page);
         fixture.save("2", &format!("changed {round}"));
         fixture.delete_records(&[&round.to_string()]);
-        both(&["deactivate-all", "restore-all"]);
+        hide_and_restore();
         fixture.save(&format!("new {round}"), "text");
     }
     for (copy, limit) in copies.iter_mut().zip([1, 3, 100]) {

@@ -116,7 +116,9 @@ fn large_accounts_delay_nobody(scale: &Scale) {
     let other = server.sign_in("13800138000");
     let users: Vec<_> = (1..=scale.accounts).map(|number| server.sign_in(&format!("138001381{number:02}"))).collect();
     in_parallel(&users, |user| fill(&server, user, scale.records));
-    users.iter().for_each(|user| add_rows(&server, user, scale.rows));
+    for user in &users {
+        add_rows(&server, user, scale.rows);
+    }
     let post = |user: &Caller, path: &str| server.post(&format!("/divination-history/{path}")).by(user).send();
     beside_saves(&server, &other, "hiding and restoring in turn", || {
         in_parallel(&users, |user| {
@@ -135,6 +137,14 @@ fn large_accounts_delay_nobody(scale: &Scale) {
             assert!(matches!(export.status, 200 | 503), "{}", export.status);
         });
     });
+    let key = server.api_key("operator");
+    beside_saves(&server, &other, "acts of the staff", || {
+        let all = json!({ "audience": "all", "title": "to all", "body": "broadcast" });
+        server.post("/admin/notifications").token(&key).json(&all).send().expect(201);
+        server.command(&["users", "fix", &users[0].user_id]).expect(0);
+        server.command(&["coins", "reset", &users[0].user_id, "--reason", "test", "--yes"]).expect(0);
+        server.command(&["webhooks", "replay"]).expect(0);
+    });
     let (expiring, deleted) = users.split_at(scale.accounts / 2);
     server.edit(&format!("update history_hidings set hidden_at = hidden_at - {DAY}"));
     in_parallel(expiring, |user| drop(post(user, "deactivate-all").expect(200)));
@@ -143,6 +153,17 @@ fn large_accounts_delay_nobody(scale: &Scale) {
         server.command(&["cleanup", "expired", "--yes"]).expect(0);
     });
     beside_saves(&server, &other, "repairing all users", || drop(server.command(&["sync", "users"]).expect(0)));
+    beside_saves(&server, &other, "deleting records", || {
+        let ids: Vec<_> = (0..100).map(|number| format!("r-{number}")).collect();
+        let ids = json!({ "localRecordIds": ids });
+        in_parallel(deleted, |user| {
+            let deleted = server.post("/divination-history/delete").by(user).json(&ids).send().expect(200).json();
+            assert_eq!(deleted["deleted"], 100);
+        });
+        eventually("the rows are deleted", || {
+            server.value::<i64>("select count(*) from history where sequence < 0") == 0
+        });
+    });
     beside_saves(&server, &other, "deleting accounts", || {
         in_parallel(deleted, |user| drop(server.delete("/api/v1/account").by(user).send().expect(204)));
         eventually("nothing is left", || server.value::<i64>("select count(*) from account_erasures") == 0);

@@ -460,7 +460,9 @@ fn records_beyond_the_limit_are_gone_before_they_are_deleted() {
     let fill = |id: &str| save(&server, &user, &json!({ "localRecordId": id, "aiResult": "x".repeat(30_000) }));
     server.edit(&refuse_changes("delete", "history"));
     for ids in [["a", "b"], ["c", "d"], ["e", "f"]] {
-        ids.iter().for_each(|id| drop(fill(id).expect(200)));
+        for id in ids {
+            fill(id).expect(200);
+        }
         assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
     }
     assert_eq!(server.value::<i64>("select count(*) from history"), 6);
