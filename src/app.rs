@@ -172,6 +172,7 @@ impl App {
         if mode == OpenMode::Attach && MachineFiles::new(directory).superseded_by()?.is_some() {
             store.set_superseded(true);
         }
+        let is_beside_server = lock.is_none() && store.file().is_some();
         let core = Core {
             config: Arc::clone(config),
             clock,
@@ -180,7 +181,7 @@ impl App {
             phone_rules: Arc::new(config.phone_rules()),
             log_throttle: Arc::default(),
             step_turn: Arc::default(),
-            step_pause: if lock.is_some() { STEP_PAUSE } else { STEP_PAUSE_BESIDE_SERVER },
+            step_pause: if is_beside_server { STEP_PAUSE_BESIDE_SERVER } else { STEP_PAUSE },
         };
         if is_started && !has_log {
             tracing::warn!("the network log is missing; a new one is created");
