@@ -196,10 +196,7 @@ fn failed_commit_fails_all_its_operations_and_the_writer_continues() {
     // The constraint is checked at commit time, so the operation itself succeeds.
     let dangling = opened.store.write(|tx| {
         tx.execute("pragma defer_foreign_keys = true", ())?;
-        tx.execute(
-            "insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (7, 1, 'r', 0, 0)",
-            (),
-        )
+        tx.execute("insert into staff_notes (user_id, author, content, created_at) values (7, 'cli', '', 0)", ())
     });
     let after = opened.put("after", 1);
     drop(release);

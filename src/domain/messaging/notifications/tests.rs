@@ -6,7 +6,7 @@ use std::io::Write as _;
 use tempfile::TempDir;
 
 use super::{
-    Audience, NotificationDraft, NotificationKind, Payload, blocks, erase_user_in, export_in,
+    Audience, NotificationDraft, NotificationKind, Payload, blocks, erase_readings_in, erase_user_in, export_in,
     inbox::{list_in, mark_all_read_in, mark_read_in, unread_count_in},
     send_in,
 };
@@ -223,6 +223,7 @@ fn erasure_deletes_all_rows_of_the_user() {
                 Ok(())
             })?;
             erase_user_in(tx, user)?;
+            assert_eq!(erase_readings_in(tx, user, 16)?, 2);
             let count = |table: &str| tx.one(&format!("select count(*) from {table}"), (), |row| row.get::<i64>(0));
             let tables = [
                 "notifications",
