@@ -202,7 +202,7 @@ impl SseSender {
 
     /// Sends an event without a name. Its data may have several lines.
     pub fn send_data(&self, data: &str) -> bool {
-        if data.contains(['\r', '\n']) {
+        if memchr::memchr2(b'\r', b'\n', data.as_bytes()).is_some() {
             let lines: Vec<_> = data.lines().map(|line| ["data: ", line, "\n"].concat()).collect();
             return self.send_bytes(format!("{}\n", lines.concat()));
         }

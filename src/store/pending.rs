@@ -35,9 +35,11 @@ impl<T> Pending<T> {
     /// Blocks until the write is done. Runtime workers must await instead: they may have to deliver the reply.
     ///
     /// # Errors
-    /// Errors of the operation, storage errors.
+    /// Errors of the operation, storage errors. `internal` on a runtime worker.
     pub fn wait(self) -> Result<T> {
-        debug_assert!(!is_worker(), "a worker thread would wait for a reply that it may have to deliver");
+        if is_worker() {
+            return Err(Error::internal("a worker thread would wait for a reply that it may have to deliver"));
+        }
         pollster::block_on(self)
     }
 }

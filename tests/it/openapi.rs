@@ -1,10 +1,16 @@
 //! The OpenAPI document: valid, complete, and the same from server and command.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde_json::{Value, json};
 
 use crate::support::{Binary, Document, Parameter, ParameterLocation, Server, Setup, is_same_name};
+
+/// The document of a server with default settings, for tests that only read it.
+static DOCUMENT: LazyLock<Document> = LazyLock::new(|| document().1);
 
 fn document() -> (Server, Document) {
     let server = Setup::default().start();
@@ -39,7 +45,7 @@ fn declares_openapi_3_1() {
 
 #[test]
 fn every_reference_resolves_and_every_component_is_used() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let mut references = BTreeSet::new();
     walk(&document.value, &mut |members| {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
@@ -58,7 +64,7 @@ fn every_reference_resolves_and_every_component_is_used() {
 
 #[test]
 fn every_operation_is_described() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let mut ids = BTreeSet::new();
     for operation in &document.operations {
         let (name, value) = (operation.name(), &operation.value);
@@ -76,7 +82,7 @@ fn every_operation_is_described() {
 
 #[test]
 fn path_parameters_match_the_template() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     for operation in &document.operations {
         let in_template: BTreeSet<_> =
             operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
@@ -91,7 +97,7 @@ fn path_parameters_match_the_template() {
 
 #[test]
 fn every_parameter_has_a_description_and_a_valid_example() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     for operation in &document.operations {
         let name = operation.name();
         for parameter in operation.value["parameters"].as_array().into_iter().flatten() {
@@ -109,7 +115,7 @@ fn every_parameter_has_a_description_and_a_valid_example() {
 
 #[test]
 fn every_response_is_described_with_valid_examples() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     for operation in &document.operations {
         let responses = operation.value["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{}", operation.name());
@@ -156,7 +162,7 @@ fn expect_examples(document: &Document, content_type: &str, content: &Value, wha
 
 #[test]
 fn examples_inside_schemas_are_valid() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let (mut examples, mut faults) = (0, Vec::new());
     walk(&document.value, &mut |members| {
         let is_schema = ["type", "$ref", "oneOf", "allOf", "enum"].iter().any(|keyword| members.contains_key(*keyword));
@@ -171,7 +177,7 @@ fn examples_inside_schemas_are_valid() {
 
 #[test]
 fn examples_outside_their_bounds_are_found() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     for (schema, value, is_valid) in [
         (json!({ "type": "integer", "format": "int32", "minimum": 6, "maximum": 9 }), json!(6), true),
         (json!({ "type": "integer", "minimum": 6 }), json!(5), false),
@@ -197,7 +203,7 @@ fn examples_outside_their_bounds_are_found() {
 
 #[test]
 fn response_schemas_have_names_for_generated_clients() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     // Both are documents with their own format.
     let nameless = ["/openapi.json", "/api/v1/account/export"];
     for operation in document.operations.iter().filter(|operation| !nameless.contains(&operation.path.as_str())) {
@@ -212,7 +218,7 @@ fn response_schemas_have_names_for_generated_clients() {
 
 #[test]
 fn ids_in_responses_are_strings() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let mut ids = 0;
     walk(&document.value["components"]["schemas"], &mut |members| {
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -227,7 +233,7 @@ fn ids_in_responses_are_strings() {
 
 #[test]
 fn enumerations_list_their_values() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let words = |component: &str, member: &str| {
         let schema = &document.value["components"]["schemas"][component]["properties"][member];
         let schema = if schema["oneOf"].is_array() { &schema["oneOf"][0] } else { schema };
@@ -465,7 +471,7 @@ fn names_differ_by_more_than_their_spelling() {
 
 #[test]
 fn values_of_enumerations_have_identifiers() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let is_identifier = |name: &&str| {
         name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -497,7 +503,7 @@ fn enumeration_of<'a>(document: &'a Document, schema: &'a Value) -> Option<&'a V
 
 #[test]
 fn requests_have_the_enumerations_of_responses() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let mut in_responses: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
     walk(&document.value["components"]["schemas"], &mut |members| {
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -553,7 +559,7 @@ fn deprecated_operations_name_their_successor() {
 
 #[test]
 fn operations_read_well_in_generated_clients() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let id = |name: &str| document.operation(name).value["operationId"].as_str().unwrap().to_owned();
     assert_eq!(id("GET /coin/balance"), "coinBalance");
     assert_eq!(id("POST /api/v1/sessions"), "castSession");
@@ -572,7 +578,7 @@ fn operations_read_well_in_generated_clients() {
 
 #[test]
 fn request_fields_have_one_type() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     for operation in &document.operations {
         for parameter in &operation.parameters {
             let mut faults = Vec::new();
@@ -587,7 +593,7 @@ fn request_fields_have_one_type() {
 
 #[test]
 fn event_streams_name_the_schemas_of_their_events() {
-    let (_server, document) = document();
+    let document = &*DOCUMENT;
     let mut streams = 0;
     for operation in &document.operations {
         let content = &operation.value["responses"]["200"]["content"]["text/event-stream"];

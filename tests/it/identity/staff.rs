@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, CommandOutput, Server, Setup, send_concurrently};
+use crate::support::{Caller, Server, Setup, send_concurrently};
 
 const PHONE: &str = "13800138000";
 
@@ -316,13 +316,7 @@ struct Browser<'server> {
 
 impl<'server> Browser<'server> {
     fn new(server: &'server Server, role: &str) -> Self {
-        let password = "correct horse battery";
-        let arguments = ["admin", "create", role, "--role", role, "--password-stdin"];
-        CommandOutput::run(server.directory(), &arguments, &format!("{password}\n")).expect(0);
-        let form = [("name", role), ("password", password)];
-        let answered = server.post("/admin/console/sign-in").form(&form).send().expect(303);
-        let cookie = answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        Self { server, cookie }
+        Self { server, cookie: server.console_cookie(role, role) }
     }
 
     fn get(&self, path: &str) -> crate::support::Request {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CommandOutput, Server, Setup, send_concurrently};
+use crate::support::{Server, Setup, send_concurrently};
 
 const OWN: &str = "13800138000";
 
@@ -175,11 +175,7 @@ fn the_console_answers_feedback_once_on_a_double_click() {
         server
             .edit(&format!("insert into feedback (is_verified, content, created_at) values (0, 'filler {number}', 1)"));
     }
-    let arguments = ["admin", "create", "alice", "--role", "support", "--password-stdin"];
-    CommandOutput::run(server.directory(), &arguments, "correct horse battery\n").expect(0);
-    let form = [("name", "alice"), ("password", "correct horse battery")];
-    let answered = server.post("/admin/console/sign-in").form(&form).send().expect(303);
-    let cookie = answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let cookie = server.console_cookie("alice", "support");
     let get = |path: &str| {
         let request = server.get(&format!("/admin/console/{path}")).header("cookie", &cookie);
         request.header("accept-language", "en").send().expect(200).text()

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, CommandOutput, Request, Response, Server, Setup,
+    Caller, Request, Response, Server, Setup,
     app_store::{
         FakeAppStore, published_app_store, revocation, sign_jws, store_notification, store_transaction, with_app_store,
     },
@@ -515,11 +515,7 @@ fn support_finds_purchases_in_the_console() {
     let fixture = Fixture::new();
     let strange = fixture.transaction("2000000800000001", &[("productId", "com.example.yarrow.gold".into())]);
     fixture.report(&fixture.user, &strange).expect_problem(422, "unknown_package");
-    let arguments = ["admin", "create", "support", "--role", "support", "--password-stdin"];
-    CommandOutput::run(fixture.server.directory(), &arguments, "correct horse battery\n").expect(0);
-    let form = [("name", "support"), ("password", "correct horse battery")];
-    let signed_in = fixture.server.post("/admin/console/sign-in").form(&form).send().expect(303);
-    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let cookie = fixture.server.console_cookie("support", "support");
     let page = |path: &str| {
         let request = fixture.server.get(&format!("/admin/console/{path}")).header("cookie", &cookie);
         request.header("accept-language", "en").send()

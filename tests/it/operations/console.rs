@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Caller, CommandOutput, Request, Response, Server, Setup, eventually};
+use crate::support::{Caller, Request, Response, Server, Setup, eventually};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -15,8 +15,7 @@ pub(super) struct Browser<'server> {
 impl<'server> Browser<'server> {
     /// Creates an administrator with a role and signs in.
     pub(super) fn new(server: &'server Server, name: &str, role: &str) -> Self {
-        let arguments = ["admin", "create", name, "--role", role, "--password-stdin"];
-        CommandOutput::run(server.directory(), &arguments, &format!("{PASSWORD}\n")).expect(0);
+        server.create_admin(name, PASSWORD, role);
         Self::sign_in(server, name)
     }
 

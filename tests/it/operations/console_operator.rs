@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::console::hidden;
-use crate::support::{CommandOutput, Request, Response, Server, Setup};
+use crate::support::{Request, Response, Server, Setup};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -16,12 +16,7 @@ struct Browser<'server> {
 impl<'server> Browser<'server> {
     /// Creates an administrator with a role, whose name is the role, and signs in.
     fn new(server: &'server Server, role: &str) -> Self {
-        let arguments = ["admin", "create", role, "--role", role, "--password-stdin"];
-        CommandOutput::run(server.directory(), &arguments, &format!("{PASSWORD}\n")).expect(0);
-        let form = [("name", role), ("password", PASSWORD)];
-        let answered = server.post("/admin/console/sign-in").form(&form).send().expect(303);
-        let cookie = answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        Self { server, cookie }
+        Self { server, cookie: server.console_cookie(role, role) }
     }
 
     fn get(&self, path: &str) -> Request {

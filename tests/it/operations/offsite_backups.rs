@@ -261,6 +261,8 @@ fn pauses_uploads_to_a_bucket_with_incomplete_listings() {
         .on(&fixture.directory())
         .with("CONFIG", &fixture.settings)
         .with("BACKUP_EVERY", "1 s")
+        // Its end is the end of a backup that it makes.
+        .in_own_process()
         .start();
     // Several runs of the upload job.
     std::thread::sleep(std::time::Duration::from_secs(2));

@@ -6,9 +6,10 @@ use std::{
     process::{Output, Stdio},
 };
 
+use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, Version};
 use serde_json::{Value, json};
 
-use yarrow::domain::operations::admins::{self, keys, roles::Role};
+use yarrow::domain::operations::admins::{keys, roles::Role};
 
 use super::client::wait_for_words;
 use super::server::{Binary, Server, Setup, postgresql};
@@ -106,17 +107,36 @@ impl Server {
         created["key"].as_str().unwrap().to_owned()
     }
 
+    /// Creates an administrator, whose password has a hash that takes no time to check.
+    pub fn create_admin(&self, name: &str, password: &str, role: &str) {
+        let Some(app) = self.app() else {
+            let arguments = ["admin", "create", name, "--role", role, "--password-stdin"];
+            CommandOutput::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
+            return;
+        };
+        let cheap = Params::new(Params::MIN_M_COST, Params::MIN_T_COST, Params::MIN_P_COST, None).unwrap();
+        let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap);
+        let hash = hasher.hash_password(password.as_bytes()).unwrap().to_string();
+        let (name, role) = (name.to_owned(), role.to_owned());
+        let insert = "insert into admins (name, password_hash, role, created_at) values (?1, ?2, ?3, ?4)";
+        app.core.store.write(move |tx| tx.insert(insert, (&name, &hash, &role, tx.now.0))).wait().unwrap();
+    }
+
     /// Creates an administrator and signs in.
     pub fn admin(&self, name: &str, password: &str) -> String {
-        if let Some(app) = self.app() {
-            admins::create(&app.admins, name, password, Role::Owner).unwrap();
-        } else {
-            let arguments = ["admin", "create", name, "--password-stdin"];
-            CommandOutput::run(self.directory(), &arguments, &format!("{password}\n")).expect(0);
-        }
+        self.create_admin(name, password, Role::Owner.name());
         let login = json!({ "name": name, "password": password });
         let session = self.post("/admin/login").json(&login).send().expect(200).json();
         session["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Creates an administrator, signs in to the console and returns the cookie of the session.
+    pub fn console_cookie(&self, name: &str, role: &str) -> String {
+        const PASSWORD: &str = "correct horse battery";
+        self.create_admin(name, PASSWORD, role);
+        let form = [("name", name), ("password", PASSWORD)];
+        let answered = self.post("/admin/console/sign-in").form(&form).send().expect(303);
+        answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
     }
 
     /// Grants coins to the user with this phone number.

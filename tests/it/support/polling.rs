@@ -38,7 +38,7 @@ fn poll<T, E: Debug>(what: &str, longest: Duration, mut ask: impl FnMut() -> Res
             Ok(found) => return found,
             Err(last) => assert!(Instant::now() < deadline, "timed out: {what}; {last:#?}"),
         }
-        // Sleep as long as the check took, so that checks use half of the time at most.
-        std::thread::sleep(started_at.elapsed().max(Duration::from_millis(5)));
+        // Checks use a quarter of the time at most.
+        std::thread::sleep((3 * started_at.elapsed()).max(Duration::from_millis(5)));
     }
 }

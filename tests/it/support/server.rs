@@ -17,6 +17,7 @@ use std::{
 use tempfile::TempDir;
 use yarrow::{
     app::{App, OpenMode},
+    concurrency::lock::lock_unpoisoned,
     config::{LoadedConfig, Sources, load_with_checks},
     domain::operations::preflight,
     error::Error,
@@ -130,7 +131,7 @@ impl Setup {
         let (stop, stopped) = tokio::sync::mpsc::channel(2);
         let served = Arc::clone(&app);
         let thread = std::thread::spawn(move || serve::run(&served, schedule, Stop::Handle(stopped), &announce));
-        let mut here = HereServer { app: Some(app), stop, thread: Some(thread) };
+        let mut here = HereServer { app: Some(app), stop, thread: Some(thread), connection: Mutex::default() };
         let ready = eventually_some("the server listens", || {
             assert!(!here.thread.as_ref().unwrap().is_finished(), "the server ended: {:?}", here.end());
             lines.lock().unwrap().iter().find(|line| line.contains(READY)).cloned()
@@ -220,17 +221,21 @@ struct HereServer {
     app: Option<Arc<App>>,
     stop: tokio::sync::mpsc::Sender<()>,
     thread: Option<JoinHandle<Result<(), Error>>>,
+    /// A connection for single statements of the test: to read the schema takes longer than most of them. It is closed
+    /// before the server ends, which truncates the log with the last connection.
+    connection: Mutex<Option<rusqlite::Connection>>,
 }
 
 impl HereServer {
     /// Asks it to stop.
     fn stop(&self) {
+        *lock_unpoisoned(&self.connection) = None;
         let _ = self.stop.try_send(());
     }
 
     /// Waits for its end.
     fn end(&mut self) -> Result<(), Error> {
-        self.app = None;
+        (self.app, *lock_unpoisoned(&self.connection)) = (None, None);
         self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
@@ -538,10 +543,22 @@ impl Server {
         connection
     }
 
+    /// Runs a statement on both, with a function.
+    fn on_both<T>(&self, sql: &str, run: impl FnOnce(&rusqlite::Connection) -> T) -> T {
+        match &self.running {
+            // Pragmas change a connection or look at the file.
+            Running::Here(here) if here.app.is_some() && !sql.contains("pragma") => {
+                let mut connection = lock_unpoisoned(&here.connection);
+                run(connection.get_or_insert_with(|| self.databases()))
+            }
+            _ => run(&self.databases()),
+        }
+    }
+
     /// Changes rows directly and waits until no snapshot of the server is older. Tests move time this way.
     pub fn edit(&self, sql: &str) {
         if postgresql().is_none() {
-            self.databases().execute_batch(sql).unwrap();
+            self.on_both(sql, |databases| databases.execute_batch(sql)).unwrap();
         } else if sql.contains("access_log") {
             self.network_log().execute_batch(&sql.replace("network_log.", "")).unwrap();
         } else {
@@ -570,7 +587,7 @@ impl Server {
     /// Returns the single value of a query of the database and the network log.
     pub fn value<T: rusqlite::types::FromSql + SqlColumn>(&self, sql: &str) -> T {
         if postgresql().is_none() {
-            self.databases().query_row(sql, (), |row| row.get(0)).unwrap()
+            self.on_both(sql, |databases| databases.query_row(sql, (), |row| row.get(0))).unwrap()
         } else if sql.contains("access_log") {
             self.network_log().query_row(sql, (), |row| row.get(0)).unwrap()
         } else {
