@@ -1,7 +1,7 @@
 //! Every command, on a filled data directory, beside a busy server.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::Write,
     process::{Command, Output, Stdio},
     sync::{
@@ -429,25 +429,37 @@ const LINES: &[(&str, i32)] = &[
 /// The headings of `yarrow help`, in order.
 const AREAS: [&str; 6] = ["Identity", "Divination", "Money", "Moderation", "Messaging", "Operations"];
 
-/// Returns all commands.
-pub fn all() -> &'static [Vec<String>] {
-    static ALL: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| below(&[]));
-    &ALL
+/// Returns the help of each command, and of those that have subcommands.
+pub fn helps() -> &'static BTreeMap<String, String> {
+    static HELPS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let mut helps = BTreeMap::new();
+        collect_helps("", &mut helps);
+        helps
+    });
+    &HELPS
 }
 
-/// Returns the subcommands of a command from its help.
-fn below(path: &[String]) -> Vec<Vec<String>> {
-    let output = Binary::command().args(path).arg("--help").output().unwrap();
+fn collect_helps(command: &str, helps: &mut BTreeMap<String, String>) {
+    let output = Binary::command().args(command.split_whitespace()).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let headings: &[&str] = if path.is_empty() { &AREAS } else { &["Commands"] };
-    let lists: Vec<_> = headings.iter().filter_map(|heading| help.split(&format!("\n{heading}:\n")).nth(1)).collect();
-    if lists.is_empty() {
-        return vec![path.to_vec()];
+    for name in subcommands(command, &help) {
+        collect_helps(format!("{command} {name}").trim_start(), helps);
     }
-    let lines = lists.iter().flat_map(|list| list.lines().take_while(|line| !line.is_empty()));
+    helps.insert(command.to_owned(), help);
+}
+
+/// Returns the subcommands that the help of a command lists.
+fn subcommands<'help>(command: &str, help: &'help str) -> Vec<&'help str> {
+    let headings: &[&str] = if command.is_empty() { &AREAS } else { &["Commands"] };
+    let lists = headings.iter().filter_map(|heading| help.split(&format!("\n{heading}:\n")).nth(1));
+    let lines = lists.flat_map(|list| list.lines().take_while(|line| !line.is_empty()));
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
-    names.filter(|name| name != "help").flat_map(|name| below(&[path, &[name]].concat())).collect()
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+}
+
+/// Returns the commands without subcommands.
+pub fn all() -> impl Iterator<Item = &'static String> {
+    helps().iter().filter(|(command, help)| subcommands(command, help).is_empty()).map(|(command, _)| command)
 }
 
 fn run(fixture: &Fixture, line: &str) -> Output {
@@ -539,7 +551,7 @@ fn is_json_problem(output: &Output) -> bool {
 
 #[test]
 fn covers_every_command() {
-    let all: BTreeSet<_> = all().iter().map(|path| path.join(" ")).collect();
+    let all: BTreeSet<_> = all().collect();
     assert!(all.len() > 30, "{all:?}");
     let is_tried = |command: &str| {
         let is_it = |line: &str| line == command || line.starts_with(&format!("{command} "));
@@ -655,10 +667,8 @@ fn bare_arguments(help: &str) -> Vec<&str> {
 
 #[test]
 fn every_argument_has_help() {
-    for path in all() {
-        let help = Binary::command().args(path).arg("--help").output().unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
-        assert_eq!(bare_arguments(&help), [""; 0], "{path:?}");
+    for command in all() {
+        assert_eq!(bare_arguments(&helps()[command]), [""; 0], "{command}");
     }
     let bare =
         "Arguments:\n  <TO>  [possible values: on, off]\n  [WHO]\n\n      --asset <ASSET>\n          [default: coin]\n";

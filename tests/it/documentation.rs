@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use regex::Regex;
 use yarrow::config::{DECLARATIONS, Declaration};
 
-use crate::{commands::all, support::Binary};
+use crate::commands::{all, helps};
 
 /// Documents for operators and app developers.
 const DOCUMENTS: [&str; 22] = [
@@ -129,16 +129,14 @@ fn command_error(line: &str, commands: &[String]) -> Option<String> {
     if path.is_empty() || !commands.contains(&path) && rest.peek().is_some_and(|word| !word.starts_with("--")) {
         return Some("there is no such command".to_owned());
     }
-    let help = Binary::command().args(path.split(' ')).arg("--help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let known: Vec<_> = help.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
+    let known: Vec<_> = helps()[&path].split_whitespace().map(|word| word.trim_end_matches(',')).collect();
     let unknown = options.into_iter().find(|option| !known.contains(&option.trim_end_matches([',', ']'])));
     unknown.map(|option| format!("there is no {option}"))
 }
 
 #[test]
 fn every_documented_command_exists() {
-    let commands: Vec<_> = all().iter().map(|path| path.join(" ")).collect();
+    let commands: Vec<_> = all().cloned().collect();
     let shown = Regex::new(r"(?:^|[ /])yarrow(?:ctl)? ([a-z][^#|&;`]*)").unwrap();
     let mut checked = 0;
     for name in DOCUMENTS {
