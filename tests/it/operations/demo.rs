@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::support::{
-    Binary, CommandOutput, Response, eventually,
+    Binary, CommandOutput, Response, directory_in_memory, eventually,
     fake_provider::{FakeProvider, Reply},
     raw,
 };
@@ -75,7 +75,7 @@ impl Drop for Demonstration {
 
 #[test]
 fn serves_its_instructions_and_leaves_nothing_behind() {
-    let temp_dir = tempfile::tempdir().unwrap();
+    let temp_dir = directory_in_memory();
     let own = temp_dir.path().join("own");
     // Nothing listens there: a demonstration that used this database would not start.
     let database = ("YARROW_DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing");
@@ -117,7 +117,7 @@ fn expect_link_that_works_once(demonstration: &Demonstration) {
 
 #[test]
 fn reaches_no_configured_provider() {
-    let (temp_dir, outside) = (tempfile::tempdir().unwrap(), FakeProvider::with_handler(|_| Reply::status(500)));
+    let (temp_dir, outside) = (directory_in_memory(), FakeProvider::with_handler(|_| Reply::status(500)));
     let (backups, url) = (temp_dir.path().join("backups"), outside.url());
     let demonstration = Demonstration::start(
         temp_dir.path(),

@@ -748,7 +748,7 @@ pub fn kill(process: u32) {
 
 /// Returns a directory in memory, if the machine has one with room: syncs to a disk are not what most tests are about.
 /// Those that are make a directory of their own.
-fn directory_in_memory() -> TempDir {
+pub fn directory_in_memory() -> TempDir {
     const MEMORY: &str = "/dev/shm";
     const ENOUGH: u64 = 4 << 30;
     static HAS_ROOM: LazyLock<bool> = LazyLock::new(|| {
