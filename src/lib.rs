@@ -9,8 +9,7 @@
 //! - [`core`]: the handles that most operations need.
 //! - [`domain`]: the operations, by area.
 //! - [`app`]: composes core and services.
-//! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the entry points. They parse, authenticate and reply;
-//!   none of them uses SQL.
+//! - [`jobs`], [`http`] and [`cli`]: the entry points. They parse, authenticate and reply; none of them uses SQL.
 //!
 //! Invariants:
 //!
@@ -38,3 +37,4 @@ pub mod domain;
 pub mod app;
 pub mod jobs;
 pub mod http;
+pub mod cli;

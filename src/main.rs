@@ -1,31 +1,12 @@
-//! Runs the command line and maps errors to exit codes.
-//!
-//! The command line is a crate of its own over the library.
+//! The program. Its command line is a part of the library, so that tests can call it.
 
 use std::process::ExitCode;
 
-mod cli;
-
-use yarrow::error::Code;
+use yarrow::{
+    cli::{self, Streams},
+    config,
+};
 
 fn main() -> ExitCode {
-    match cli::run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.print();
-            ExitCode::from(exit_code(failure.error.code))
-        }
-    }
-}
-
-/// Returns the exit code of an error. `yarrow help` documents the codes.
-const fn exit_code(code: Code) -> u8 {
-    match code {
-        Code::InvalidRequest | Code::InvalidParameters => 2,
-        Code::Configuration => 3,
-        Code::NotFound => 4,
-        Code::ChecksFailed => 5,
-        Code::DataDirectoryUnusable => 6,
-        _ => 1,
-    }
+    ExitCode::from(cli::run(&config::arguments(), &Streams::OfProcess))
 }

@@ -9,11 +9,8 @@ use std::io::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{
-    Common, cli_authority, confirm, name_missing, new_password, or_empty, parse_time, record_audit, row, table,
-    with_detail,
-};
-use yarrow::{
+use super::{Common, cli_authority, name_missing, or_empty, parse_time, record_audit, row, table, with_detail};
+use crate::{
     app::{App, OpenMode},
     domain::operations::admins::{
         self, Admin, AdminChange,
@@ -148,11 +145,11 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     let app = common.open_as(mode)?;
     match args.action {
         Action::Create { name, role, password_stdin, generate } => {
-            let password = new_password(password_stdin, generate)?;
+            let password = common.new_password(password_stdin, generate)?;
             create(common, &app, &name, (&password, generate), role_named(&role)?)
         }
         Action::Password { name, password_stdin, generate } => {
-            change_password(common, &app, &name, (&new_password(password_stdin, generate)?, generate))
+            change_password(common, &app, &name, (&common.new_password(password_stdin, generate)?, generate))
         }
         Action::Role { name, role } => change_role(common, &app, &name, role_named(&role)?),
         Action::List => list(common, &app),
@@ -185,7 +182,7 @@ fn show_generated(common: &Common, result: &mut Value, (password, is_generated):
     if common.json {
         result["password"] = password.into();
     } else {
-        drop(writeln!(std::io::stderr(), "Password: {password}"));
+        drop(writeln!(common.streams.errors(), "Password: {password}"));
     }
 }
 
@@ -234,7 +231,7 @@ fn list(common: &Common, app: &App) -> Result<()> {
 }
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("Remove the administrator `{name}`?"))?;
+    common.confirm(yes, &format!("Remove the administrator `{name}`?"))?;
     admins::remove(&app.core, name).wait().map_err(name_missing("Administrator", name))?;
     record_audit(app, "admin remove", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
@@ -274,7 +271,7 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
 }
 
 fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("Revoke the key `{label}`?"))?;
+    common.confirm(yes, &format!("Revoke the key `{label}`?"))?;
     keys::revoke(&app.core, label).wait().map_err(name_missing("Active key", label))?;
     record_audit(app, "admin key revoke", None, cli_authority(Some(label.to_owned())))?;
     common.output(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))

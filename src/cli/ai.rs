@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::prompt::{PromptArgs, TestArgs};
 use super::{Common, PageArgs, RangeArgs, cli_authority, http_rows, page_json, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::divination::{
         budget::{self, UsageRow},

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Common, cli_authority, or_empty, record_audit, row, table};
-use yarrow::{
+use crate::{
     domain::operations::{
         alerts::{self, ActiveAlert, Finding},
         health::HealthSnapshot,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
-use yarrow::{
+use crate::{
     domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
     error::Result,
     http::responses::AuditRow,

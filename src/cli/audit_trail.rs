@@ -1,7 +1,7 @@
 //! Audit events of commands. Their actor is always `cli`; they also name the system user who ran the command.
 
 use super::system_user::system_user;
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         money::ledger::Authority,

@@ -9,10 +9,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    Common, check, cli_authority, confirm, print, progress_bar, record_audit, restore::parse_time, row, start_logging,
-    system_user::system_user, table,
+    Common, check, cli_authority, progress_bar, record_audit, restore::parse_time, row, system_user::system_user, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     clock::Clock,
     config::Directory,
@@ -218,7 +217,7 @@ fn mebibytes(bytes: u64) -> String {
 
 fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     let path = match backups::find(&config, file, Clock::default().now()) {
         // A missing backup counts as a damaged one.
         Err(error) if file.is_none() && error.code == Code::NotFound => {
@@ -256,7 +255,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
 
 fn verify_latest(common: &Common, at: Option<Timestamp>) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     let test = match follow::test_latest(&config, at, &Clock::default(), &mut show_progress(common)) {
         // A missing state counts as a damaged one.
         Err(mut error) if matches!(error.code, Code::BackupUnusable | Code::NotFound) => {
@@ -296,7 +295,7 @@ pub(super) fn latest_to_json(test: &LatestTest) -> Value {
 
 fn pull(common: &Common, directory: PathBuf, once: bool) -> Result<()> {
     let mut config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     config.paths.data_dir = Directory(directory);
     let mut standby = Standby::new(&config)?;
     let pause = config.backup.follow.max(Duration::from_secs(1));
@@ -323,10 +322,10 @@ fn pull(common: &Common, directory: PathBuf, once: bool) -> Result<()> {
 
 fn take_over(common: &Common, yes: bool) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     ensure_initialized(&config)?;
     let bucket = offsite::require_bucket(&config)?;
-    confirm(yes, "Let this machine take over? The one that ships its changes now will stop taking writes.")?;
+    common.confirm(yes, "Let this machine take over? The one that ships its changes now will stop taking writes.")?;
     let last =
         follow::take_over(&bucket, &Origin::at_hand(&config)?, &MachineFiles::new(config.data_dir()), system_user())?;
     let json = json!({ "term": last.as_ref().map(|last| last.term), "machine": last.map(|last| last.claim.machine) });
@@ -336,7 +335,7 @@ fn take_over(common: &Common, yes: bool) -> Result<()> {
 /// Reports a file that cannot be read as a failed check.
 fn report_unusable(common: &Common, path: &Path, mut error: Error) -> Result<()> {
     if common.json {
-        print(&json!({ "path": path, "sound": false, "error": error.detail }).to_string())?;
+        common.print(&json!({ "path": path, "sound": false, "error": error.detail }).to_string())?;
     }
     error.code = Code::ChecksFailed;
     Err(error)

@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, cli_authority, confirm, record_audit, record_audit_start, row, table};
-use yarrow::{
+use super::{Common, cli_authority, record_audit, record_audit_start, row, table};
+use crate::{
     app::App,
     domain::operations::{
         purge::{self, PurgeTarget},
@@ -62,7 +62,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     }
     let total: i64 = preview.delete.iter().map(|(_, rows)| rows).sum();
     let total = pluralize(total, "row", "rows");
-    confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&preview.delete)))?;
+    common.confirm(args.yes, &format!("{}\nMake a backup and delete {total}?", rows(&preview.delete)))?;
     record_audit_start(&app, command, None, cli_authority(None))?;
     let cleared = purge::run(&app.backups, &app.network_log, target, &mut |_, _, _| ())?;
     record_audit(&app, command, None, cli_authority(None))?;
@@ -76,7 +76,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     if args.dry_run {
         return Err(Error::new(Code::InvalidRequest).english_detail("`cleanup expired` does not support --dry-run."));
     }
-    confirm(args.yes, "Delete all data past its configured retention?")?;
+    common.confirm(args.yes, "Delete all data past its configured retention?")?;
     record_audit_start(app, "cleanup expired", None, cli_authority(None))?;
     let deleted = retention::sweep(&app.core, &app.network_log)?;
     record_audit(app, "cleanup expired", None, cli_authority(None))?;

@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, check, cli_authority, confirm, find_user, record_audit, row, table};
-use yarrow::{
+use super::{Common, check, cli_authority, find_user, record_audit, row, table};
+use crate::{
     app::App,
     domain::{
         identity::users::User,
@@ -80,7 +80,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Grant { who, coins, reason, yes } => {
             let user = find_user(&app, &who)?;
-            check_grant(&user, coins, reason.as_deref(), yes)?;
+            check_grant(common, &user, coins, reason.as_deref(), yes)?;
             let by = cli_authority(reason);
             let balance =
                 coins::adjust(&app.core, user.id, coins, by.clone(), None, IdempotentRequest::without_key(None))
@@ -91,7 +91,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Reset { who, reason, yes } => {
             let (user, by) = (find_user(&app, &who)?, cli_authority(Some(reason)));
-            confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
+            common.confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
             let reset_by = ResetBy::Admin(by.clone(), ResetConfirmation::AtTerminal);
             let balance =
                 coins::reset(&app.core, user.id, reset_by, IdempotentRequest::without_key(None)).wait()?.fresh()?;
@@ -103,14 +103,14 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
 }
 
 /// Requires a reason for a grant that takes coins back or is large, and a confirmation for a large one.
-fn check_grant(user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Result<()> {
+fn check_grant(common: &Common, user: &User, coins: i64, reason: Option<&str>, yes: bool) -> Result<()> {
     let is_large = coins > LARGE_GRANT;
     if reason.is_none() && (coins < 0 || is_large) {
         let detail = format!("Negative grants and grants above {LARGE_GRANT} coins need --reason.");
         return Err(Error::new(Code::InvalidRequest).english_detail(detail));
     }
     if is_large {
-        confirm(yes, &format!("Grant {} to user {}?", pluralize(coins, "coin", "coins"), user.id))
+        common.confirm(yes, &format!("Grant {} to user {}?", pluralize(coins, "coin", "coins"), user.id))
     } else {
         Ok(())
     }

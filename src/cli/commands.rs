@@ -9,7 +9,7 @@ use super::{
     health, healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points,
     products, purchases, records, release, restore, serve, sync, users, version, violations, webhooks, words,
 };
-use yarrow::error::Result;
+use crate::error::Result;
 
 #[derive(Debug, Subcommand)]
 pub enum Commands {

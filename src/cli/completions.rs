@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use serde_json::json;
 
 use super::{Cli, Common};
-use yarrow::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]

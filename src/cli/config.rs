@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, row, table};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use yarrow::{
+use crate::{
     config::{DECLARATIONS, Declaration, ResolvedSetting},
     domain::operations::preflight,
     error::Result,
 };
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Characters of a value in the table.
 const MAX_WIDTH: usize = 60;

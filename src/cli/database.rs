@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, backup::show_progress, cli_authority, row, start_logging, system_user::system_user, table};
-use yarrow::{
+use super::{Common, backup::show_progress, cli_authority, row, system_user::system_user, table};
+use crate::{
     domain::operations::{
         audit::AuditEvent,
         backups,
@@ -52,7 +52,7 @@ pub fn run(common: &Common, args: &DatabaseArgs) -> Result<()> {
 
 fn copy(common: &Common, from: &DatabasePlace, to: &DatabasePlace) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     let event = event("database copy", format!("{} to {}", from.describe(), to.describe()));
     let moved = database_copy::copy(&config, (from, to), &event, backups::forget_in, &mut show_progress(common))?;
     let DatabaseMove { tables, ledger_entries, keys, took } = moved;
@@ -78,7 +78,7 @@ fn copy(common: &Common, from: &DatabasePlace, to: &DatabasePlace) -> Result<()>
 
 fn unmark(common: &Common, from: &DatabasePlace) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     database_copy::unmark(&config, from, &event("database unmark", from.describe()))?;
     let json = json!({ "unmarked": from.describe() });
     common.output(&json, || format!("servers can use the database in {} again", from.describe()))

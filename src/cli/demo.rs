@@ -7,8 +7,8 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use clap::Args;
 
-use super::{Common, announce, serve::ScheduleArgs, start_buffered_logging};
-use yarrow::{
+use super::{Common, serve::ScheduleArgs};
+use crate::{
     app::{App, OpenMode},
     config::{
         AuthConfig, BackupConfig, Config, DEMO_ORIGIN, Directory, LoadedConfig, PathsConfig, ResolvedSetting,
@@ -51,7 +51,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
     let shown = shown_settings(shown, &defaults.shown);
     let config = isolated(config, defaults.config, directory.path());
     let log = config.log.clone();
-    let print = announce();
+    let print = common.announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &print)?.with_settings(shown));
     print(&format!("making sample data in {}, which takes some seconds", directory.path().display()));
     let seeded = demo::seed(DemoServices {
@@ -63,7 +63,7 @@ pub fn run(common: &Common, args: &DemoArgs) -> Result<()> {
         admins: &app.admins,
     })?;
     // The past is made first, because its warnings are about nothing that happens now.
-    start_buffered_logging(&log, Arc::clone(&app.server_log))?;
+    common.start_buffered_logging(&log, Arc::clone(&app.server_log))?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);

@@ -9,8 +9,8 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, announce, cli_authority, record_audit, row, start_logging, table};
-use yarrow::{
+use super::{Common, cli_authority, record_audit, row, table};
+use crate::{
     app::{App, OpenMode},
     domain::{
         money::ledger,
@@ -41,8 +41,8 @@ pub struct DoctorArgs {
 
 pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let loaded = common.load_for_service(preflight::driver_faults)?;
-    start_logging(&loaded.config.log)?;
-    let opened = App::open(loaded.config.clone(), OpenMode::Attach, &announce());
+    common.start_logging(&loaded.config.log)?;
+    let opened = App::open(loaded.config.clone(), OpenMode::Attach, &common.announce());
     if args.accept_key {
         accept_key(&opened)?;
     }

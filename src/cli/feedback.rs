@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::{
     Common, PageArgs, choice::choice, cli_authority, find_user_id, name_missing, or_empty, record_audit, row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},

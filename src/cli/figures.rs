@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, choice::choice, cli_authority, print, record_audit, row, table};
-use yarrow::{
+use super::{Common, choice::choice, cli_authority, record_audit, row, table};
+use crate::{
     domain::{
         divination::sessions::snapshot::{self, SnapshotCount},
         operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
@@ -68,7 +68,7 @@ pub fn run(common: &Common, args: FiguresArgs) -> Result<()> {
         Action::Castings { csv } => {
             let counts = snapshot::counts(&app.core)?;
             if csv {
-                return print(&comma_separated(&counts));
+                return common.print(&comma_separated(&counts));
             }
             common.output(&CastingCounts::from(counts.clone()), || {
                 let rows =

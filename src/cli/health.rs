@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Common, or_empty, row, table};
-use yarrow::{
+use crate::{
     domain::operations::{health_report::HealthReport, job_runs::JobState},
     error::Result,
     http::responses::InstallationHealth,

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, print};
-use yarrow::{
+use super::Common;
+use crate::{
     config::{LoadedConfig, ServerConfig},
     error::{Code, Error, Result},
     providers::{Failure, client},
@@ -32,7 +32,7 @@ pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
 /// Fails with this detail, and with `--json` also prints the result.
 fn fail(common: &Common, status: Option<u16>, detail: String) -> Result<()> {
     if common.json {
-        print(&json!({ "ready": false, "status": status, "error": detail }).to_string())?;
+        common.print(&json!({ "ready": false, "status": status, "error": detail }).to_string())?;
     }
     Err(Error::new(Code::ProviderUnavailable).english_detail(detail))
 }

@@ -13,7 +13,7 @@ use super::{
     Common, check, choice::choice, cli_authority, progress_bar, record_audit, record_audit_start, row, table,
     unreadable_file,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::operations::imports::{self, ImportFile, ImportFormat, ImportKind, ImportReport},
     error::{Code, Error, Result},
@@ -50,7 +50,7 @@ pub struct ImportArgs {
 
 pub fn run(common: &Common, args: ImportArgs) -> Result<()> {
     let app = common.open()?;
-    let (size, mut input) = open(&args.file)?;
+    let (size, mut input) = open(common, &args.file)?;
     let file = ImportFile {
         kind: args.kind,
         format: match args.format {
@@ -118,9 +118,9 @@ fn show(common: &Common, file: &ImportFile, dry_run: bool, report: &ImportReport
 }
 
 /// Opens a file and returns its size, or 0 for standard input.
-fn open(path: &Path) -> Result<(u64, Box<dyn BufRead>)> {
+fn open(common: &Common, path: &Path) -> Result<(u64, Box<dyn BufRead>)> {
     if path == Path::new("-") {
-        return Ok((0, Box::new(BufReader::with_capacity(BUFFER, std::io::stdin()))));
+        return Ok((0, Box::new(BufReader::with_capacity(BUFFER, common.streams.input()))));
     }
     let file = File::open(path).map_err(unreadable_file(path))?;
     let size = file.metadata().map_err(unreadable_file(path))?.len();

@@ -7,7 +7,7 @@ use super::{
     Common, PageArgs, check, choice::choice, cli_authority, find_user, http_rows, or_empty, progress_bar, record_audit,
     row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::money::ledger::{self, Asset, LedgerEntry, VerificationReport},
     error::{Code, Result},

@@ -8,7 +8,7 @@ use tracing::{
 };
 use tracing_subscriber::layer::{Context, Layer};
 
-use yarrow::{
+use crate::{
     clock::Clock,
     domain::operations::server_log::{LogBuffer, LogEvent, LogLevel},
 };

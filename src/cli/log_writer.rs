@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
+use crate::concurrency::lock::lock_unpoisoned;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use yarrow::concurrency::lock::lock_unpoisoned;
 
 /// `PIPE_BUF` of Linux. `poll` reports a pipe as writable only if it can take this many bytes.
 const CHUNK_BYTES: usize = 4096;

@@ -5,8 +5,8 @@ use std::{io::IsTerminal, sync::Arc};
 use serde_json::json;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-use super::{log_buffer::BufferLayer, log_writer::LogWriter};
-use yarrow::{
+use super::{Common, Streams, log_buffer::BufferLayer, log_writer::LogWriter};
+use crate::{
     clock::Clock,
     config::{LogConfig, LogFormat},
     domain::operations::server_log::LogBuffer,
@@ -15,14 +15,22 @@ use yarrow::{
 
 const DROPPED: &str = "log lines were dropped because nothing read them";
 
-/// Starts to log to standard error, with the configured format and level.
-pub fn start_logging(settings: &LogConfig) -> Result<()> {
-    start(settings, None)
-}
+impl Common {
+    /// Starts to log to standard error, with the configured format and level.
+    pub fn start_logging(&self, settings: &LogConfig) -> Result<()> {
+        match self.streams {
+            Streams::OfProcess => start(settings, None),
+            Streams::Given(_) => Ok(()),
+        }
+    }
 
-/// Starts to log like [`start_logging`]. The buffer receives each event too.
-pub fn start_buffered_logging(settings: &LogConfig, buffer: Arc<LogBuffer>) -> Result<()> {
-    start(settings, Some(buffer))
+    /// Starts to log like [`Self::start_logging`]. The buffer receives each event too.
+    pub fn start_buffered_logging(&self, settings: &LogConfig, buffer: Arc<LogBuffer>) -> Result<()> {
+        match self.streams {
+            Streams::OfProcess => start(settings, Some(buffer)),
+            Streams::Given(_) => Ok(()),
+        }
+    }
 }
 
 fn start(settings: &LogConfig, buffer: Option<Arc<LogBuffer>>) -> Result<()> {

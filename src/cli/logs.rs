@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, confirm, find_user_id, or_empty, page_json, print,
-    record_audit, record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, or_empty, page_json, record_audit,
+    record_audit_start, row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::operations::network_log::{
         self,
@@ -248,7 +248,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let age =
         days_to_keep.map_or(app.core.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
     let before = app.core.clock.now().minus(age);
-    confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
+    common.confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
     record_audit_start(app, "logs cleanup", None, cli_authority(None))?;
     let deleted = network_log::clean_up(&app.network_log, age)?;
     record_audit(app, "logs cleanup", None, cli_authority(None))?;
@@ -266,10 +266,10 @@ fn output_counts<R, T: From<R> + Serialize>(
     text: impl FnOnce(&[R]) -> String,
 ) -> Result<()> {
     if !common.json {
-        return print(&text(&found.items));
+        return common.print(&text(&found.items));
     }
     let items: Vec<_> = found.items.into_iter().map(T::from).collect();
     let mut json = page_json(page, &items, found.total);
     (json["from"], json["to"]) = (json!(from), json!(to));
-    print(&json.to_string())
+    common.print(&json.to_string())
 }

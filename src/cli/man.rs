@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory};
 
 use serde_json::json;
 
-use super::{Cli, Common, print};
-use yarrow::{
+use super::{Cli, Common};
+use crate::{
     error::{Error, Result},
     store::files::file_error,
 };
@@ -24,7 +24,7 @@ pub fn run(common: &Common, args: &ManArgs) -> Result<()> {
     if let Some(directory) = &args.out_dir {
         clap_mangen::generate_to(Cli::command(), directory).map_err(|error| file_error(directory, error))?;
         // Silent on success, except with `--json`.
-        return if common.json { print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
+        return if common.json { common.print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Error::internal)?;

@@ -42,6 +42,7 @@ mod records;
 mod release;
 mod restore;
 mod serve;
+mod streams;
 mod sync;
 mod system_user;
 mod table;
@@ -53,12 +54,14 @@ mod violations;
 mod webhooks;
 mod words;
 
+use std::ffi::OsString;
+
 use clap::Parser;
 
+pub use self::streams::{GivenStreams, Streams};
 use self::{
     audit_trail::{cli_authority, record_audit, record_audit_start},
     commands::{Commands, help_template},
-    logging::{start_buffered_logging, start_logging},
     options::{
         Common, PageArgs, RangeArgs, find_address, find_user, find_user_id, parse_adjustment, parse_reason, parse_time,
         time_range,
@@ -66,12 +69,9 @@ use self::{
     output::{check, http_rows, name_missing, page_json, unreadable_file, with_detail},
     progress::progress_bar,
     table::{key_values, or_empty, row, table},
-    terminal::{CommandFailure, announce, confirm, first_line, new_password, print},
+    terminal::CommandFailure,
 };
-use yarrow::{
-    config::has_argument,
-    error::{Code, Error},
-};
+use crate::error::{Code, Error};
 
 const AFTER_HELP: &str = "\
 Run `yarrow help COMMAND` for the arguments of a command.
@@ -95,22 +95,39 @@ struct Cli {
     command: Commands,
 }
 
-/// Runs the command that this process was started with.
-///
-/// # Errors
-/// The failure of the command. Wrong usage exits with code 2 instead, unless `--json` was given.
-pub fn run() -> Result<(), CommandFailure> {
-    let Cli { common, command } = Cli::try_parse().or_else(|error| report_usage(&error))?;
-    command.run(&common).map_err(|error| CommandFailure { error, as_json: common.json })
+/// Runs a command and returns its exit code. The first argument is the name of the program.
+pub fn run(arguments: &[OsString], streams: &Streams) -> u8 {
+    let outcome = match Cli::try_parse_from(arguments) {
+        Ok(Cli { mut common, command }) => {
+            common.streams = streams.clone();
+            command.run(&common).map_err(|error| CommandFailure { error, as_json: common.json })
+        }
+        Err(usage) if usage.use_stderr() && arguments.iter().any(|argument| argument == "--json") => {
+            Err(usage_failure(&usage))
+        }
+        Err(usage) => return streams.print_usage(&usage),
+    };
+    let Err(failure) = outcome else { return 0 };
+    failure.print(streams);
+    exit_code(failure.error.code)
 }
 
-/// Lets clap print the usage error and exit, or returns it as a failure if `--json` was given.
-fn report_usage(usage_error: &clap::Error) -> Result<Cli, CommandFailure> {
-    if !(usage_error.use_stderr() && has_argument("--json")) {
-        usage_error.exit();
+/// Returns the exit code of an error. `yarrow help` documents the codes.
+const fn exit_code(code: Code) -> u8 {
+    match code {
+        Code::InvalidRequest | Code::InvalidParameters => 2,
+        Code::Configuration => 3,
+        Code::NotFound => 4,
+        Code::ChecksFailed => 5,
+        Code::DataDirectoryUnusable => 6,
+        _ => 1,
     }
-    let text = usage_error.to_string();
+}
+
+/// Returns wrong usage as a failure, as `--json` asks for it.
+fn usage_failure(usage: &clap::Error) -> CommandFailure {
+    let text = usage.to_string();
     let lines = text.trim_start_matches("error: ").lines().take_while(|line| !line.is_empty()).map(str::trim);
     let detail = lines.collect::<Vec<_>>().join(" ");
-    Err(CommandFailure { error: Error::new(Code::InvalidRequest).english_detail(detail), as_json: true })
+    CommandFailure { error: Error::new(Code::InvalidRequest).english_detail(detail), as_json: true }
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, check, choice::choice, cli_authority, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::moderation::{
         compare::{self, ComparedText, Comparison, TimedRuling},

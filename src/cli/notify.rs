@@ -4,10 +4,9 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, choice::choice, cli_authority, confirm, find_user, name_missing, or_empty, record_audit, row,
-    table,
+    Common, PageArgs, choice::choice, cli_authority, find_user, name_missing, or_empty, record_audit, row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::messaging::notifications::{
         self, Audience, Notification, NotificationDraft, NotificationKind, Payload, SentNotification,
@@ -80,7 +79,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         }
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
-            confirm(yes, &format!("Delete notification {id} from every inbox?"))?;
+            common.confirm(yes, &format!("Delete notification {id} from every inbox?"))?;
             notifications::delete(&app.core, id).wait().map_err(name_missing("Notification", id))?;
             record_audit(&app, "notify delete", None, cli_authority(None))?;
             common.output(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
@@ -118,7 +117,7 @@ fn draft(app: &App, args: SendArgs) -> Result<NotificationDraft> {
 }
 
 fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> String {
-    use yarrow::error::{Fault, FieldCode};
+    use crate::error::{Fault, FieldCode};
     let read = clean(given, limit as usize).and_then(|text| {
         if text.is_empty() {
             Err(Fault::new(FieldCode::Required, ("must not be empty", "不能为空")))

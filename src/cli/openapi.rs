@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::{Common, print};
-use yarrow::{
+use super::Common;
+use crate::{
     error::Result,
     http::{self, DocumentAudience},
 };
@@ -18,5 +18,5 @@ pub struct OpenapiArgs {
 
 pub fn run(common: &Common, args: &OpenapiArgs) -> Result<()> {
     let audience = if args.app { DocumentAudience::App } else { DocumentAudience::All };
-    print(&http::document(&common.load()?.config, &http::select(http::endpoints(), audience)))
+    common.print(&http::document(&common.load()?.config, &http::select(http::endpoints(), audience)))
 }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::{announce, start_logging};
-use yarrow::{
+use super::Streams;
+use crate::{
     app::{App, OpenMode},
     config::{Config, DECLARATIONS, LoadedConfig, Sources, load, load_with_checks},
     domain::{
@@ -32,6 +32,8 @@ pub struct Common {
     pub json: bool,
     #[command(flatten)]
     pub flags: SettingFlags,
+    #[arg(skip)]
+    pub streams: Streams,
 }
 
 impl Common {
@@ -45,7 +47,11 @@ impl Common {
     }
 
     pub fn sources(&self) -> Sources {
-        Sources::of_process(self.flags.0.clone(), self.config.clone())
+        let (flags, file) = (self.flags.0.clone(), self.config.clone());
+        match &self.streams {
+            Streams::OfProcess => Sources::of_process(flags, file),
+            Streams::Given(given) => Sources::of_variables(flags, file, given.variables.iter().cloned()),
+        }
     }
 
     /// Opens the data directory for a command, whether or not a server is running on it.
@@ -55,8 +61,8 @@ impl Common {
 
     pub fn open_as(&self, mode: OpenMode) -> Result<App> {
         let config = self.load()?.config;
-        start_logging(&config.log)?;
-        App::open(config, mode, &announce())
+        self.start_logging(&config.log)?;
+        App::open(config, mode, &self.announce())
     }
 }
 

@@ -5,8 +5,8 @@ use std::{borrow::Cow, fmt::Display, io, path::Path};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Common, print};
-use yarrow::{
+use super::Common;
+use crate::{
     error::{Code, Error, Result},
     types::{PageRequest, Paginated},
 };
@@ -15,10 +15,10 @@ impl Common {
     /// Prints the result: `json` with `--json`, else `text`.
     pub fn output(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if !self.json {
-            return print(&text());
+            return self.print(&text());
         }
         // A `Value` prints its members in alphabetical order.
-        print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
+        self.print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
     }
 
     /// Prints a page of a list. Its JSON is that of the HTTP API, with each row as a `T`.
@@ -29,10 +29,10 @@ impl Common {
         text: impl FnOnce(&Paginated<R>) -> String,
     ) -> Result<()> {
         if !self.json {
-            return print(&text(&listing));
+            return self.print(&text(&listing));
         }
         let items: Vec<_> = listing.items.into_iter().map(T::from).collect();
-        print(&page_json(page, &items, listing.total).to_string())
+        self.print(&page_json(page, &items, listing.total).to_string())
     }
 }
 

@@ -4,10 +4,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, RangeArgs, check, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values,
-    name_missing, or_empty, print, record_audit, row, table, time_range,
+    Common, PageArgs, RangeArgs, check, choice::choice, cli_authority, find_user_id, http_rows, key_values,
+    name_missing, or_empty, record_audit, row, table, time_range,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         money::payments::{
@@ -215,12 +215,12 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
         Action::Callbacks { order, page } => list_callbacks(common, &app, order, &page),
         Action::Query { order } => query(common, &app, &order),
         Action::Settle { order, decision, reason, yes } => {
-            confirm(yes, &format!("Settle order {order}?"))?;
+            common.confirm(yes, &format!("Settle order {order}?"))?;
             settle(common, &app, &order, decision.into(), reason)
         }
         Action::Refund { order, amount, number, reason, yes } => {
             let sum = amount.map_or_else(|| "the remaining amount".to_owned(), |amount| amount.to_string());
-            confirm(yes, &format!("Refund {sum} of order {order}?"))?;
+            common.confirm(yes, &format!("Refund {sum} of order {order}?"))?;
             refund(common, &app, RefundRequestSpec { order_no: order, amount, refund_no: number }, reason)
         }
         Action::Replay { callback } => replay(common, &app, callback),
@@ -335,7 +335,7 @@ fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> 
     let report = report::report(&app.payments, from.unwrap_or_default(), to.unwrap_or_default())?;
     record_audit(app, "payments report", None, cli_authority(None))?;
     if csv && !common.json {
-        print(&comma_separated(&report))?;
+        common.print(&comma_separated(&report))?;
     } else {
         common.output(&PaymentReport::from(&report), || report_text(&report))?;
     }

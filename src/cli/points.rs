@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Common, PageArgs, check, cli_authority, find_user, http_rows, ledger, record_audit};
-use yarrow::{
+use crate::{
     app::App,
     domain::money::{
         ledger::{AccountRepair, Asset, Discrepancy},

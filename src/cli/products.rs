@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Common, cli_authority, or_empty, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::money::{
         ledger::Asset,

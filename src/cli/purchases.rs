@@ -7,7 +7,7 @@ use super::{
     Common, PageArgs, choice::choice, cli_authority, find_user_id, key_values, name_missing, or_empty, record_audit,
     row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::money::purchases::{
         purchase::{PurchaseState, StorePurchase},

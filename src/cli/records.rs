@@ -9,7 +9,7 @@ use super::{
     Common, PageArgs, RangeArgs, cli_authority, find_user, key_values, name_missing, or_empty, page_json, record_audit,
     row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::divination::{
         budget::SLOW_CALL_MS,

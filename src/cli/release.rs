@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Common, PageArgs, cli_authority, name_missing, parse_reason, record_audit, row, table};
-use yarrow::{
+use crate::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Error, Result},
     http::responses::AdminRelease,

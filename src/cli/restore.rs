@@ -7,14 +7,14 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
-    Common, announce,
+    Common,
     backup::{describe_latest, latest_to_json, show_progress},
-    check, cli_authority, confirm,
+    check, cli_authority,
     database::event,
-    record_audit, start_logging,
+    record_audit,
     system_user::system_user,
 };
-use yarrow::{
+use crate::{
     app::{App, OpenMode},
     clock::Clock,
     config::Config,
@@ -65,7 +65,7 @@ pub struct RestoreArgs {
 
 pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let config = common.load()?.config;
-    start_logging(&config.log)?;
+    common.start_logging(&config.log)?;
     let Some(file) = &args.file else {
         return if config.database.url.is_none() {
             restore_latest(common, config, args)
@@ -82,11 +82,11 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
         return restore_to_server(common, &config, (&path, &origin), url);
     }
     let directory = config.data_dir().display().to_string();
-    confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
+    common.confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
     let restored = backups::restore(&config, (&path, &origin), Clock::default().now(), &mut show_progress(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opens the database to prove that it works, and to migrate an older one.
-    let app = App::open(config, OpenMode::Restore, &announce())?;
+    let app = App::open(config, OpenMode::Restore, &common.announce())?;
     backups::adopt_newest(&app.core)?;
     record_audit(&app, "restore", None, cli_authority(Some(path.display().to_string())))?;
     let json = json!({
@@ -131,7 +131,10 @@ fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result
     let origin = Origin::for_restore(&config, args.unproven)?;
     let directory = config.data_dir().display().to_string();
     let until = args.at.map_or_else(String::new, |at| format!(" until {at}"));
-    confirm(args.yes, &format!("Replace the database in {directory} with the newest state in the bucket{until}?"))?;
+    common.confirm(
+        args.yes,
+        &format!("Replace the database in {directory} with the newest state in the bucket{until}?"),
+    )?;
     let restored = follow::restore_latest(
         &config,
         (args.at, &origin),
@@ -139,7 +142,7 @@ fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result
         system_user(),
         &mut show_progress(common),
     )?;
-    let app = App::open(config, OpenMode::Restore, &announce())?;
+    let app = App::open(config, OpenMode::Restore, &common.announce())?;
     backups::adopt_newest(&app.core)?;
     record_audit(&app, "restore --latest", None, cli_authority(restored.test.state.object_name()))?;
     let mut json = latest_to_json(&restored.test);
@@ -162,7 +165,7 @@ fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     ensure_initialized(&config)?;
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
     let directory = config.data_dir().display().to_string();
-    match App::open(config, OpenMode::Attach, &announce()) {
+    match App::open(config, OpenMode::Attach, &common.announce()) {
         Ok(app) => record_audit(&app, "restore --keys", None, cli_authority(Some(path.display().to_string())))?,
         // The next start of the server migrates an older database, not this command.
         Err(error) if error.code == Code::DataDirectoryUnusable => {

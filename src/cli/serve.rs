@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{Common, announce, start_buffered_logging};
-use yarrow::{
+use super::Common;
+use crate::{
     app::{App, OpenMode},
     config::{LoadedConfig, proxy_variables},
     domain::operations::{preflight, server_log::LogBuffer},
@@ -44,7 +44,7 @@ impl ScheduleArgs {
 pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let LoadedConfig { config, service_links, shown } = common.load_for_service(preflight::faults)?;
     let server_log: Arc<LogBuffer> = Arc::default();
-    start_buffered_logging(&config.log, Arc::clone(&server_log))?;
+    common.start_buffered_logging(&config.log, Arc::clone(&server_log))?;
     if !service_links.is_empty() {
         let variables = service_links.join(", ");
         tracing::warn!(variables, "ignored variables that Kubernetes makes for its Services; see enableServiceLinks");
@@ -53,7 +53,7 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     if !proxies.is_empty() {
         tracing::warn!(variables = proxies.join(", "), "outgoing proxies are not used; providers are called directly");
     }
-    let announce = announce();
+    let announce = common.announce();
     let app = App::open(config, OpenMode::Server, &announce)?.with_settings(shown).with_server_log(server_log);
     let app = Arc::new(app);
     for (section, _, effect) in

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Common, check, cli_authority, progress_bar, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::identity::{user_data, users},
     error::Result,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{Common, check, choice::choice, cli_authority, find_address, find_user, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         divination::{chat, history},

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::Common;
-use yarrow::{error::Result, store};
+use crate::{error::Result, store};
 
 /// Print version, commit, target, compiler, SQLite and schema version
 #[derive(Debug, Args)]

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values,
-    name_missing, or_empty, record_audit, record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, key_values, name_missing,
+    or_empty, record_audit, record_audit_start, row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::moderation::{
         engine::ContentType,
@@ -178,7 +178,7 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
 fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
     let old = violations::older_than(&app.core, days_to_keep)?;
     let (records, days) = (pluralize(old, "record", "records"), pluralize(days_to_keep, "day", "days"));
-    confirm(yes, &format!("Delete {records} older than {days}?"))?;
+    common.confirm(yes, &format!("Delete {records} older than {days}?"))?;
     record_audit_start(app, "violations cleanup", None, cli_authority(None))?;
     let deleted = violations::clean_up(&app.core, days_to_keep)?;
     record_audit(app, "violations cleanup", None, cli_authority(Some(format!("older than {days}: {deleted}"))))?;

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::{Common, PageArgs, choice::choice, cli_authority, name_missing, or_empty, record_audit, row, table};
-use yarrow::{
+use crate::{
     domain::operations::{
         webhook_outbox::{self, WebhookEvent, WebhookState},
         webhooks,

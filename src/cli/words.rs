@@ -10,7 +10,7 @@ use super::{
     Common, PageArgs, choice::choice, cli_authority, http_rows, key_values, progress_bar, record_audit, row, table,
     unreadable_file,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::moderation::{
         self,
@@ -256,7 +256,7 @@ fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Resu
 }
 
 fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, choice: WordChoice) -> Result<()> {
-    let bytes = read(file)?;
+    let bytes = read(common, file)?;
     let bar = progress(common, "reading", bytes.len());
     let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
     bar.finish_and_clear();
@@ -328,10 +328,10 @@ fn reasons(skipped: &[SkippedLine]) -> String {
     lines.collect::<Vec<_>>().concat()
 }
 
-fn read(file: &Path) -> Result<Vec<u8>> {
+fn read(common: &Common, file: &Path) -> Result<Vec<u8>> {
     let read = if file == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map(|_| bytes)
+        std::io::Read::read_to_end(&mut common.streams.input(), &mut bytes).map(|_| bytes)
     } else {
         std::fs::read(file)
     };

@@ -25,7 +25,7 @@ pub use declare::{DEMO_ORIGIN, Declaration, ResolvedSetting};
 pub use masking::mask_url_secrets;
 pub use match_rule::{CONTENT_TYPES, MATCH_WAYS, MatchRule, SEVERITIES};
 pub use settings::*;
-pub use sources::{LoadedConfig, Sources, has_argument, load, load_with_checks, proxy_variables};
+pub use sources::{LoadedConfig, Sources, arguments, load, load_with_checks, proxy_variables};
 pub use suspension_rule::SuspensionRule;
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, MatchAction, ModerationProvider, Packages,

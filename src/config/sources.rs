@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
 };
@@ -34,8 +35,20 @@ pub struct Sources {
 impl Sources {
     /// Creates the sources from flags, file and this process's environment.
     pub fn of_process(flags: BTreeMap<String, String>, file: Option<PathBuf>) -> Self {
+        Self::of_variables(flags, file, std::env::vars_os())
+    }
+
+    /// Creates the sources from flags, file and environment variables.
+    pub fn of_variables(
+        flags: BTreeMap<String, String>,
+        mut file: Option<PathBuf>,
+        variables: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Self {
         let (mut environment, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
-        for (name, value) in std::env::vars_os() {
+        for (name, value) in variables {
+            if name == FILE_VARIABLE {
+                file.get_or_insert_with(|| value.clone().into());
+            }
             // No setting's name changes by this.
             let name = name.to_string_lossy().into_owned();
             match value.into_string() {
@@ -45,7 +58,6 @@ impl Sources {
             }
         }
         let service_links = take_service_links(&mut environment);
-        let file = file.or_else(|| std::env::var_os(FILE_VARIABLE).map(PathBuf::from));
         Self { flags, environment, unreadable, service_links, file }
     }
 }
@@ -95,9 +107,9 @@ fn is_service_link(name: &str, value: &str) -> bool {
         }
 }
 
-/// Returns true if the process was started with the argument, in any position. For command lines that do not parse.
-pub fn has_argument(argument: &str) -> bool {
-    std::env::args_os().any(|given| given == argument)
+/// Returns the name of the program and the arguments with which this process was started.
+pub fn arguments() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// The configuration, and the origin of every value.

@@ -134,7 +134,7 @@ fn every_response_is_described_with_valid_examples() {
             let what = format!("{} {status}", operation.name());
             assert!(!response["description"].as_str().unwrap().is_empty(), "{what}");
             for (content_type, content) in response["content"].as_object().into_iter().flatten() {
-                expect_examples(&document, content_type, content, &what);
+                expect_examples(document, content_type, content, &what);
             }
             if status.as_str() >= "400" && knows_problems {
                 assert!(response["content"]["application/problem+json"].is_object(), "{what}");
@@ -142,7 +142,7 @@ fn every_response_is_described_with_valid_examples() {
         }
         let body = &operation.value["requestBody"]["content"];
         for (content_type, content) in body.as_object().into_iter().flatten() {
-            expect_examples(&document, content_type, content, &operation.name());
+            expect_examples(document, content_type, content, &operation.name());
         }
     }
 }
@@ -507,7 +507,7 @@ fn requests_have_the_enumerations_of_responses() {
     let mut in_responses: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
     walk(&document.value["components"]["schemas"], &mut |members| {
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let names = enumeration_of(&document, schema).map(|names| json!(names).to_string());
+            let names = enumeration_of(document, schema).map(|names| json!(names).to_string());
             in_responses.entry(name).or_default().insert(names);
         }
     });
@@ -519,7 +519,7 @@ fn requests_have_the_enumerations_of_responses() {
             // A proof of identity may also be of a phone number.
             let known = in_responses.get(name.as_str()).filter(|_| name != "provider");
             let Some(known) = known.and_then(|names| names.first()?.clone()) else { continue };
-            let names = enumeration_of(&document, schema).map(|names| json!(names).to_string());
+            let names = enumeration_of(document, schema).map(|names| json!(names).to_string());
             assert_eq!(names, Some(known), "{}: {name}", operation.name());
             compared.insert(name);
         }

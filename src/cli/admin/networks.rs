@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde_json::json;
 
 use crate::cli::{Common, cli_authority, record_audit, with_detail};
-use yarrow::{
+use crate::{
     app::App,
     domain::operations::admins::networks,
     error::{Code, Result},

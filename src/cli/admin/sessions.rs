@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, confirm, record_audit, row, table, with_detail};
-use yarrow::{
+use crate::cli::{Common, cli_authority, record_audit, row, table, with_detail};
+use crate::{
     app::App,
     domain::operations::admins::sessions,
     error::{Code, Result},
@@ -59,7 +59,7 @@ fn list(common: &Common, app: &App) -> Result<()> {
 }
 
 fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("End session `{which}`?"))?;
+    common.confirm(yes, &format!("End session `{which}`?"))?;
     let detail = format!("No active session has this id or administrator name: `{which}`.");
     let ended = sessions::end(&app.core, which).wait().map_err(with_detail(Code::NotFound, detail))?;
     record_audit(app, "admin sessions end", None, cli_authority(Some(which.to_owned())))?;

@@ -1,12 +1,12 @@
 //! `yarrow admin totp`: second factors of administrators, and the recovery for a lost one.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, confirm, first_line, record_audit};
-use yarrow::{
+use crate::cli::{Common, cli_authority, record_audit};
+use crate::{
     app::App,
     domain::operations::admins::second_factor,
     error::{Code, Error, Result},
@@ -59,10 +59,10 @@ fn enrol(common: &Common, app: &App, name: &str) -> Result<()> {
 }
 
 fn confirm_code(common: &Common, app: &App, name: &str) -> Result<()> {
-    if std::io::stdin().is_terminal() {
-        drop(write!(std::io::stderr(), "code: "));
+    if common.streams.is_terminal() {
+        drop(write!(common.streams.errors(), "code: "));
     }
-    second_factor::confirm(&app.core, name, &first_line()?).wait().map_err(|error| name_admin(error, name))?;
+    second_factor::confirm(&app.core, name, &common.first_line()?).wait().map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp confirm", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "confirmed": true }), || {
         format!("`{name}` now needs password and code to sign in")
@@ -70,7 +70,7 @@ fn confirm_code(common: &Common, app: &App, name: &str) -> Result<()> {
 }
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("Remove the second factor of `{name}`?"))?;
+    common.confirm(yes, &format!("Remove the second factor of `{name}`?"))?;
     second_factor::remove(&app.core, name).wait().map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp remove", None, cli_authority(Some(name.to_owned())))?;
     common.output(&json!({ "name": name, "removed": true }), || {

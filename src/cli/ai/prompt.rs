@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::{Common, cli_authority, key_values, or_empty, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     config::configuration_error,
     domain::divination::{

@@ -2,9 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::{Common, cli_authority, confirm, find_user, name_missing, record_audit, row, table};
-use serde_json::json;
-use yarrow::{
+use crate::cli::{Common, cli_authority, find_user, name_missing, record_audit, row, table};
+use crate::{
     app::App,
     domain::{
         identity::{staff_acts, tokens},
@@ -14,6 +13,7 @@ use yarrow::{
     http::responses::{DevicesSignedOut, NicknameCleared, PhoneMoved},
     types::{PhoneNumber, UserId, pluralize},
 };
+use serde_json::json;
 
 /// A user, the new number, and how the person was checked.
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ pub fn move_phone(common: &Common, app: &App, args: MovePhoneArgs) -> Result<()>
     let (user, by) = (find_user(app, &args.who)?.id, cli_authority(Some(args.reason)));
     let number = PhoneNumber::parse(&args.phone_number, &app.core.phone_rules);
     let phone_number = number.map_err(|fault| Error::field("phoneNumber", fault))?;
-    confirm(args.yes, &format!("Move user {user} to {} and sign out all devices?", phone_number.as_str()))?;
+    common.confirm(args.yes, &format!("Move user {user} to {} and sign out all devices?", phone_number.as_str()))?;
     let once = IdempotentRequest::without_key(None);
     staff_acts::move_to_phone(&app.core, user, phone_number.clone(), by.clone(), once).wait()?.fresh()?;
     record_audit(app, "users move-phone", Some(user), by)?;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, confirm, record_audit};
-use yarrow::{
+use crate::cli::{Common, cli_authority, record_audit};
+use crate::{
     app::App,
     domain::{
         identity::{
@@ -25,7 +25,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
         pluralize(lost.coins_lost, "coin", "coins"),
         pluralize(lost.points_lost, "point that is not parked", "points that are not parked"),
     );
-    confirm(yes, &question)?;
+    common.confirm(yes, &question)?;
     let by = cli_authority(reason);
     match accounts::erase(&app.core, user.id, DeletionActor::Operator) {
         Err(error) if error.code == Code::AccountInconsistent => {

@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 
 use crate::cli::{Common, cli_authority, record_audit, terminal_escape::EscapingWriter};
-use yarrow::{
+use crate::{
     app::App,
     domain::identity::accounts,
     error::{Error, Result},
@@ -20,7 +20,7 @@ use yarrow::{
 pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> Result<()> {
     let by = cli_authority(None);
     let Some(path) = file else {
-        let mut output = EscapingWriter::new(IgnoreBrokenPipe(io::stdout().lock()));
+        let mut output = EscapingWriter::new(IgnoreBrokenPipe(common.streams.output()));
         let written = accounts::export(&app.exports, user, &mut output);
         let written = written.and_then(|()| output.flush().map_err(Error::internal));
         record_audit(app, "users export", Some(user), by)?;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::cli::{Common, cli_authority, find_user, name_missing, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         identity::staff_notes::{self, MAX_LENGTH, StaffNote},

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
-use yarrow::{
+use crate::{
     domain::{identity::accounts::CodeMessages, messaging::notifications::InboxItem, operations::support::SupportPage},
     http::responses::{AuditRow, CodeMessageRow, LoggedRequest, ShownStaffNote, ShownSuspension, UserDataIssue},
 };

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::{Common, choice::choice, cli_authority, find_user, or_empty, parse_time, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::{
         identity::suspensions::{self, Suspension},

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::{Common, RangeArgs, choice::choice, cli_authority, or_empty, record_audit, row, table};
-use yarrow::{
+use crate::{
     app::App,
     domain::identity::{
         directory::{self, COUNTED, MAX_QUERY, UserCursor, UserFilter, UserState},

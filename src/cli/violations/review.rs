@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::{
     Common, PageArgs, choice::choice, cli_authority, http_rows, name_missing, or_empty, record_audit, row, table,
 };
-use yarrow::{
+use crate::{
     app::App,
     domain::moderation::{
         acquittals::{self, Acquittal},

@@ -309,7 +309,7 @@ fn killed_restores_leave_a_sound_database() {
         copy_directory(&pristine, &directory);
         let is_cut_off = kill_after(&directory, &["restore", &backup, "--yes"], wait);
         // The next open finishes or discards the restore.
-        run(&directory, &["ledger", "verify"]).expect(0);
+        CommandOutput::run_in_own_process(&directory, &[], &["ledger", "verify"], "").expect(0);
         let found = records(&directory.join("yarrow.db"));
         assert!([1, 2].contains(&found), "{found} records");
         run(&directory, &["restore", &backup, "--yes"]).expect(0);
@@ -615,7 +615,7 @@ fn a_backup_succeeds_even_if_it_cannot_be_recorded() {
     let refuse = "create trigger takes_no_note before insert on settings when new.name = 'backup.last' \
                   begin select raise(abort, 'no'); end";
     Connection::open(directory.join("yarrow.db")).unwrap().execute_batch(refuse).unwrap();
-    let created = run(&directory, &["backup", "create"]).expect(0);
+    let created = CommandOutput::run_in_own_process(&directory, &[], &["backup", "create"], "").expect(0);
     assert!(created.stderr().contains("could not be stored"), "{}", created.stderr());
     assert_eq!(listed(&directory)[0]["name"], created.json()["name"]);
 }

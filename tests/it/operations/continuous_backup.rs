@@ -580,7 +580,8 @@ impl Machines {
         let settings: Vec<_> =
             self.settings().into_iter().map(|(name, value)| (format!("YARROW_{name}"), value)).collect();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        CommandOutput::run_with(&self.directory(name), &settings, arguments, "")
+        // Other machines are other processes.
+        CommandOutput::run_in_own_process(&self.directory(name), &settings, arguments, "")
     }
 }
 
@@ -801,7 +802,7 @@ fn killed_restores_leave_the_old_database_or_the_newest_state() {
         copy_directory(&pristine, &directory);
         let is_cut_off = kill_after(&directory, &arguments, wait);
         // The next open finishes or discards the restore.
-        CommandOutput::run(&directory, &["ledger", "verify"], "").expect(0);
+        CommandOutput::run_in_own_process(&directory, &[], &["ledger", "verify"], "").expect(0);
         let is_new = !saved(&directory.join("yarrow.db")).is_empty();
         assert!(is_new || !directory.join("take-over").exists(), "an old database may take over");
         restore_all();

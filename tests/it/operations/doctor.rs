@@ -47,7 +47,7 @@ fn names_address_setting_and_next_step_of_an_unreachable_provider() {
         ("https_proxy", "http://127.0.0.1:2"),
     ];
     let arguments = ["doctor", "--listen", "127.0.0.1:0"];
-    let found = CommandOutput::run_with(temp_dir.path(), &settings, &arguments, "").expect(5).json();
+    let found = CommandOutput::run_in_own_process(temp_dir.path(), &settings, &arguments, "").expect(5).json();
     let detail = check(&found, "providers", "llm")["detail"].as_str().unwrap();
     assert!(detail.contains("at http://127.0.0.1:1 (`llm.base_url`); check the address"), "{detail}");
     let proxy = check(&found, "providers", "outgoing proxy");

@@ -350,7 +350,8 @@ fn reports_parts_that_cannot_be_deleted() {
     fixture.grow();
     fixture.bucket.keep_all();
     fixture.bucket.inject_fault(Fault::CompletesNothing);
-    let refused = fixture.run(&["backup", "create"]).expect(1);
+    let arguments = ["backup", "create", "--config", &fixture.settings];
+    let refused = CommandOutput::run_in_own_process(&fixture.directory(), &[], &arguments, "").expect(1);
     assert!(refused.stderr().contains("an incomplete upload could not be removed"), "{}", refused.stderr());
 }
 

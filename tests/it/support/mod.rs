@@ -36,4 +36,6 @@ pub use in_process::open_app;
 pub use operator::{CommandOutput, install};
 pub use parallel::send_concurrently;
 pub use polling::{eventually, eventually_ok, eventually_some, soon};
-pub use server::{Binary, Server, Setup, contents_of, directory_in_memory, filler_statement, holds, kill, log_statement, postgresql};
+pub use server::{
+    Binary, Server, Setup, contents_of, directory_in_memory, filler_statement, holds, kill, log_statement, postgresql,
+};

@@ -242,7 +242,7 @@ impl HereServer {
 
 enum Running {
     Process(Child),
-    Here(HereServer),
+    Here(Box<HereServer>),
 }
 
 impl Running {
@@ -285,7 +285,7 @@ impl Server {
             (Running::Process(process), address)
         } else {
             let (here, address) = setup.serve_here(&directory, &lines).unwrap();
-            (Running::Here(here), address)
+            (Running::Here(Box::new(here)), address)
         };
         let mut server =
             Self { running, address, directory, temp_dir, lines, further: Vec::new(), next: AtomicUsize::new(0) };
