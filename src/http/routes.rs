@@ -1093,8 +1093,7 @@ fn operations() -> Vec<Endpoint> {
             .summary("Deletes old entries of the network log."),
         delete("/admin/data-cleanup/all", Admin(Administer), data_cleanup::clear_all)
             .named("adminClearAllData").for_recent_sign_in()
-            .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings.")
-            .notes("One transaction. Other changes wait for it, or get 503 if that takes too long.")
+            .summary("Backs up and deletes all data but administrators, audit, word list, releases and settings, in one transaction that other changes wait for.")
             .errors(&[ConfirmationRequired]),
         delete("/admin/data-cleanup/verification-codes", Admin(Administer), data_cleanup::clear_codes)
             .named("adminClearCodes").for_recent_sign_in()
