@@ -127,7 +127,10 @@ pub async fn receive_apple_event(
     AppleEventParams { payload: ProofText(payload) }: AppleEventParams,
 ) -> Result<Json<IdentityEventReceived>> {
     let receive = move |app: &App| accounts::receive_apple_event(&app.identities, &payload);
-    let effect = context.committed(context.blocking(receive).await?).await?;
+    let permit = context.app.identities.events.try_acquire()?;
+    let pending = context.blocking(receive).await?;
+    drop(permit);
+    let effect = context.committed(pending).await?;
     tracing::info!(request_id = context.meta.request_id, effect = effect.name(), "apple notified about an identity");
     Ok(Json(IdentityEventReceived { received: true }))
 }

@@ -2,8 +2,9 @@
 //!
 //! The keys change every few days. They are fetched when they expire or when a token names an unknown one, but not for
 //! every unknown id, because the sender of a token chooses it. Old keys stay in use while the provider cannot be reached.
+//! Few callers wait for a fetch, because each occupies a thread and strangers can send tokens.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -11,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Failure, FailureKind, client::Client, json, jws::CompactJws};
-use crate::concurrency::lock::lock_unpoisoned;
+use crate::concurrency::{lock::lock_unpoisoned, semaphore::Semaphore};
 
 /// The shortest time between two fetches, in milliseconds.
 const FETCH_INTERVAL: i64 = 30_000;
@@ -20,6 +21,10 @@ const RETRY_INTERVAL: i64 = 10_000;
 /// The shortest time for which fetched keys are kept, in milliseconds.
 const MIN_LIFETIME: i64 = 60 * 60_000;
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// Callers of one cache that fetch keys or wait for them. Each occupies a thread.
+const MAX_CALLERS: u32 = 32;
+/// The delay after which a caller that found too many others should try again.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The allowed difference between the clocks, in seconds.
 pub(super) const CLOCK_SKEW: i64 = 60;
 
@@ -30,6 +35,7 @@ pub(super) struct JwkCache {
     state: Mutex<JwkState>,
     /// Held while keys are fetched, so that callers which need the same keys wait for them.
     fetching: Mutex<()>,
+    callers: Semaphore,
 }
 
 /// Modulus and exponent by key id.
@@ -39,6 +45,7 @@ type RsaKeys = BTreeMap<String, (Vec<u8>, Vec<u8>)>;
 struct JwkState {
     keys: RsaKeys,
     next_try_at: Option<i64>,
+    has_failed: bool,
     expires_at: Option<i64>,
 }
 
@@ -102,7 +109,13 @@ enum Audience {
 
 impl JwkCache {
     pub(super) fn new(provider: &'static str, url: &str) -> Self {
-        Self { provider, url: url.to_owned(), state: Mutex::default(), fetching: Mutex::default() }
+        Self {
+            provider,
+            url: url.to_owned(),
+            state: Mutex::default(),
+            fetching: Mutex::default(),
+            callers: Semaphore::new(MAX_CALLERS),
+        }
     }
 
     /// Returns true if the keys are missing or have expired.
@@ -115,17 +128,43 @@ impl JwkCache {
         lock_unpoisoned(&self.state).keys.is_empty()
     }
 
-    /// Fetches the keys, unless that was done within half a minute or failed within seconds. Waits while another caller
-    /// fetches them. Returns true if this call fetched them.
+    /// Fetches the keys, unless that was done within half a minute. Waits while another caller fetches them, or fails if
+    /// too many callers wait already. Returns true if this call fetched them.
+    ///
+    /// # Errors
+    /// The fetch failed, now or within seconds; `Overloaded`.
     pub(super) fn refresh(&self, client: &Client, now: i64) -> Result<bool, Failure> {
-        let _fetching = lock_unpoisoned(&self.fetching);
-        {
-            let mut state = lock_unpoisoned(&self.state);
-            if state.next_try_at.is_some_and(|next_try_at| now < next_try_at) {
-                return Ok(false);
-            }
-            state.next_try_at = Some(now + RETRY_INTERVAL);
+        if let Some(recent) = self.recent_fetch(now) {
+            return recent;
         }
+        let overloaded = |_| {
+            Failure::new(FailureKind::Overloaded, self.provider, "keys_awaited").with_retry_after(Some(RETRY_AFTER))
+        };
+        let _caller = self.callers.try_acquire().map_err(overloaded)?;
+        let _fetching = lock_unpoisoned(&self.fetching);
+        if let Some(recent) = self.recent_fetch(now) {
+            return recent;
+        }
+        let fetched = self.fetch(client);
+        let mut state = lock_unpoisoned(&self.state);
+        state.has_failed = fetched.is_err();
+        state.next_try_at = Some(now + if state.has_failed { RETRY_INTERVAL } else { FETCH_INTERVAL });
+        let (keys, lifetime) = fetched?;
+        state.keys = keys;
+        state.expires_at = Some(now.saturating_add(lifetime));
+        Ok(true)
+    }
+
+    /// Returns the outcome of the last fetch for callers that must not fetch again yet.
+    fn recent_fetch(&self, now: i64) -> Option<Result<bool, Failure>> {
+        let state = lock_unpoisoned(&self.state);
+        let failed = || Failure::new(FailureKind::Unreachable, self.provider, "keys_not_fetched");
+        let is_recent = state.next_try_at.is_some_and(|next_try_at| now < next_try_at);
+        is_recent.then(|| if state.has_failed { Err(failed()) } else { Ok(false) })
+    }
+
+    /// Fetches the keys and their lifetime in milliseconds.
+    fn fetch(&self, client: &Client) -> Result<(RsaKeys, i64), Failure> {
         let answer = client.send("GET", &self.url, &[("accept", "application/json")], b"")?;
         if answer.status != 200 {
             return Err(Failure::new(FailureKind::InvalidResponse, self.provider, format!("http_{}", answer.status)));
@@ -133,11 +172,7 @@ impl JwkCache {
         let lifetime = answer.header("cache-control").and_then(max_age).unwrap_or_default().max(MIN_LIFETIME);
         let keys = parse(&answer.read_all(MAX_RESPONSE_BYTES)?);
         let keys = keys.ok_or_else(|| Failure::new(FailureKind::InvalidResponse, self.provider, "keys_unreadable"))?;
-        let mut state = lock_unpoisoned(&self.state);
-        state.keys = keys;
-        state.next_try_at = Some(now + FETCH_INTERVAL);
-        state.expires_at = Some(now.saturating_add(lifetime));
-        Ok(true)
+        Ok((keys, lifetime))
     }
 
     /// Verifies an identity token and returns its claims. `now` is in epoch milliseconds.
@@ -224,11 +259,15 @@ mod tests {
         assert_eq!(max_age("max-age=-5"), Some(0));
     }
 
-    /// Publishes one key a connection, with the id that counts them.
+    /// Publishes one key a connection, with the id that counts them. The third connection fails.
     fn publish(listener: &TcpListener) {
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]).unwrap();
+            if number == 2 {
+                write!(stream, "HTTP/1.1 503 Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").unwrap();
+                continue;
+            }
             let keys = format!(r#"{{"keys":[{{"kty":"RSA","kid":"{number}","n":"AQAB","e":"AQAB"}}]}}"#);
             let length = keys.len();
             write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{keys}").unwrap();
@@ -247,6 +286,12 @@ mod tests {
             assert_eq!(cache.refresh(&client, now).unwrap(), is_fetched, "{now}");
             assert_eq!(ids(), [id], "{now}");
         }
+        // A failed fetch is told to those who come before the next one, so that they do not take a new key for a wrong one.
+        for (now, code) in [(60_001, "http_503"), (60_002, "keys_not_fetched"), (70_000, "keys_not_fetched")] {
+            assert_eq!((cache.refresh(&client, now).unwrap_err().code.as_str(), ids()), (code, vec!["1".to_owned()]));
+        }
+        assert!(cache.refresh(&client, 70_001).unwrap());
+        assert_eq!(ids(), ["3"]);
     }
 
     #[test]

@@ -137,6 +137,8 @@ pub enum FailureKind {
     Unusable,
     /// The call was cancelled because our own caller disconnected.
     Cancelled,
+    /// Nothing was sent, because too many of our own callers wait for the same answer.
+    Overloaded,
 }
 
 impl FailureKind {
@@ -226,7 +228,8 @@ impl Failure {
             | FailureKind::TimedOut
             | FailureKind::OutcomeUnknown
             | FailureKind::Busy
-            | FailureKind::RecipientLimited => true,
+            | FailureKind::RecipientLimited
+            | FailureKind::Overloaded => true,
             FailureKind::Refused
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured
@@ -244,7 +247,8 @@ impl Failure {
             | FailureKind::RecipientLimited
             | FailureKind::Refused
             | FailureKind::ContentRefused
-            | FailureKind::Misconfigured => true,
+            | FailureKind::Misconfigured
+            | FailureKind::Overloaded => true,
             FailureKind::TimedOut => self.code == client::CONNECT_TIMEOUT,
             FailureKind::OutcomeUnknown
             | FailureKind::InvalidResponse
@@ -303,6 +307,7 @@ impl From<Failure> for Error {
         let code = match failure.kind {
             FailureKind::TimedOut | FailureKind::OutcomeUnknown => Code::ProviderTimeout,
             FailureKind::Unreachable | FailureKind::Busy | FailureKind::Cancelled => Code::ProviderUnavailable,
+            FailureKind::Overloaded => Code::Overloaded,
             FailureKind::RecipientLimited => Code::TooManyRequests,
             FailureKind::ContentRefused => Code::ContentRejected,
             FailureKind::Refused
@@ -328,6 +333,7 @@ impl fmt::Display for FailureKind {
             Self::InvalidResponse => "invalid response",
             Self::Unusable => "unusable",
             Self::Cancelled => "cancelled",
+            Self::Overloaded => "overloaded",
         })
     }
 }

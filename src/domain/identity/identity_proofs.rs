@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::{
-    concurrency::semaphore::{WaitLimits, WaitingSemaphore},
+    concurrency::semaphore::{Semaphore, WaitLimits, WaitingSemaphore},
     config::Config,
     core::Core,
     domain::identity::{
@@ -33,6 +33,8 @@ const GOOGLE_ISSUERS: &[&str] = &["https://accounts.google.com", "accounts.googl
 
 /// Proofs that wait to be checked. Each occupies a thread.
 const WAITING_CHECKS: u32 = 128;
+/// Notifications of Apple that are verified at once. Each occupies a thread.
+const EVENTS: u32 = 64;
 
 /// The configured providers.
 pub struct IdentityProviders {
@@ -43,6 +45,8 @@ pub struct IdentityProviders {
     one_tap: Option<OneTap>,
     /// Limits the proofs that are checked at once, also of each client network.
     checks: WaitingSemaphore<String>,
+    /// Permits for notifications of Apple, which anybody can send.
+    pub events: Semaphore,
 }
 
 /// A proof as the app sends it.
@@ -109,6 +113,7 @@ impl IdentityProviders {
             wechat: wechat(config),
             one_tap: one_tap(config, clock()),
             checks,
+            events: Semaphore::new(EVENTS),
             core,
         }
     }

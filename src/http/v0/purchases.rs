@@ -53,6 +53,7 @@ pub async fn report_google(context: RequestContext, params: GooglePurchaseClaimP
 /// Receives a server notification of the App Store.
 pub async fn notify_apple(context: RequestContext, _: StoreNotification) -> Result<NotificationReply> {
     let body = context.body.clone();
+    let _permit = context.app.purchases.apple_events.try_acquire()?;
     let result = context.blocking(move |app| apple::receive(&app.purchases, &body)).await?;
     Ok(NotificationReply::to(&context, result))
 }
@@ -61,6 +62,7 @@ pub async fn notify_apple(context: RequestContext, _: StoreNotification) -> Resu
 pub async fn notify_google(context: RequestContext, _: StoreNotification) -> Result<NotificationReply> {
     let authorization = context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (authorization, body) = (authorization.map(ToOwned::to_owned), context.body.clone());
+    let _permit = context.app.purchases.google_events.try_acquire()?;
     let receive = move |app: &App| google::receive(&app.purchases, authorization.as_deref(), &body);
     let result = context.blocking(receive).await?;
     Ok(NotificationReply::to(&context, result))

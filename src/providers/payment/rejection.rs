@@ -62,6 +62,11 @@ pub enum RejectionReason {
 }
 
 impl RejectionReason {
+    /// Returns false if the message is rejected with whatever keys.
+    pub const fn depends_on_keys(self) -> bool {
+        !matches!(self, Self::TooLarge | Self::Malformed | Self::WrongSignType | Self::HeaderMissing(_))
+    }
+
     /// Returns the stable code that is stored and shown to operators.
     pub fn code(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Caller, Response, Server, Setup,
     identity_services::{IdentityServices, apple_token, google_token, moved_to_now, now, recorded},
+    raw::flood_while_keys_hang,
     send_concurrently,
 };
 
@@ -309,6 +310,22 @@ fn event(kind: &str, subject: &str, at: i64) -> String {
     let event = json!({ "type": kind, "sub": subject, "event_time": at }).to_string();
     // Such tokens have no `exp` and no `sub` of their own.
     apple_token(subject, json!({ "events": event, "exp": null, "sub": null }))
+}
+
+#[test]
+fn few_threads_wait_while_apples_keys_hang() {
+    let services = IdentityServices::start();
+    let keys = services.hang();
+    let setup = services.configure(Setup::default()).with("AUTH_IDENTITY_TIMEOUT", "60 s");
+    let server = setup.with("LIMITS_CONNECTIONS_PER_CLIENT", 1000).in_own_process().start();
+    let body = json!({ "payload": event("consent-revoked", "nobody", now() * 1000) }).to_string();
+    let request = format!(
+        "POST /auth/identity/apple/events HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    flood_while_keys_hang(&server, &keys, &request);
+    assert_eq!(services.key_fetches(), 1);
 }
 
 #[test]

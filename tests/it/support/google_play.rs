@@ -17,7 +17,7 @@ use ring::{
 use serde_json::{Value, json};
 
 use super::{
-    fake_provider::{FakeProvider, ReceivedRequest, Reply},
+    fake_provider::{FakeProvider, Latch, ReceivedRequest, Reply},
     server::Setup,
 };
 
@@ -63,6 +63,8 @@ struct GoogleBook {
     revoked_tokens: usize,
     failure: Option<(u16, &'static str)>,
     cannot_consume: bool,
+    /// The answer with keys waits for it.
+    hang: Option<Latch>,
 }
 
 /// Voided purchases on a page.
@@ -114,6 +116,11 @@ impl FakeGoogle {
         self.book.lock().unwrap().failure = Some((status, reason));
     }
 
+    /// Makes the answer with keys hang until the latch is opened.
+    pub fn hang(&self) -> Latch {
+        self.book.lock().unwrap().hang.get_or_insert_default().clone()
+    }
+
     /// Fails all calls that consume a purchase, or no longer.
     pub fn fail_consumption(&self, is_failing: bool) {
         self.book.lock().unwrap().cannot_consume = is_failing;
@@ -142,6 +149,9 @@ impl GoogleBook {
                 Err(fault) => reply(&json!({ "error": "invalid_grant", "error_description": fault })).with_status(400),
             },
             ("GET", "/certs") => {
+                if let Some(latch) = &self.hang {
+                    latch.wait();
+                }
                 self.key_fetches += 1;
                 reply(&published_google()["jwks"]).header("cache-control", "public, max-age=22935")
             }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{
     Setup,
-    fake_provider::{FakeProvider, ReceivedRequest, Reply},
+    fake_provider::{FakeProvider, Latch, ReceivedRequest, Reply},
 };
 
 pub const APPLE_APP: &str = "com.example.yarrow";
@@ -44,6 +44,8 @@ pub struct IdentityServices {
 #[derive(Default)]
 struct ServiceState {
     is_down: bool,
+    /// Every answer waits for it.
+    hang: Option<Latch>,
     /// Codes of WeChat that were exchanged.
     used: Vec<String>,
     key_fetches: usize,
@@ -79,6 +81,11 @@ impl IdentityServices {
         self.state.lock().unwrap().is_down = is_down;
     }
 
+    /// Makes every service hang until the latch is opened.
+    pub fn hang(&self) -> Latch {
+        self.state.lock().unwrap().hang.get_or_insert_default().clone()
+    }
+
     /// Makes WeChat name the id in all apps too.
     pub fn add_union_ids(&self) {
         self.state.lock().unwrap().has_union_ids = true;
@@ -91,6 +98,9 @@ impl IdentityServices {
 
 impl ServiceState {
     fn reply(&mut self, request: &ReceivedRequest) -> Reply {
+        if let Some(latch) = &self.hang {
+            latch.wait();
+        }
         if self.is_down {
             return Reply::status(503);
         }

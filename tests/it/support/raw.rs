@@ -10,6 +10,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
     client::{Request, Response},
+    fake_provider::Latch,
     polling::eventually,
     server::Server,
 };
@@ -49,6 +50,14 @@ impl RawConnection {
         Some((head, body))
     }
 
+    /// Returns true if a response, or a part of it, has arrived.
+    pub fn has_response(&self) -> bool {
+        self.0.set_nonblocking(true).unwrap();
+        let has_bytes = self.0.peek(&mut [0]).is_ok();
+        self.0.set_nonblocking(false).unwrap();
+        has_bytes
+    }
+
     /// Returns true if a health check succeeds, false if the peer has closed the connection.
     pub fn is_healthy(&mut self) -> bool {
         self.send(HEALTH) && self.receive().is_some_and(|(head, _)| head.starts_with("http/1.1 200"))
@@ -69,6 +78,38 @@ impl RawConnection {
             Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("the connection is not closed: {error}"),
             _ => (String::from_utf8_lossy(&received).into_owned(), started_at.elapsed()),
         }
+    }
+}
+
+/// Sends 450 equal requests while keys that they need cannot be fetched. All but a few are refused with `overloaded` or
+/// an empty 503, few threads are in use, and others are served. Then opens the latch and expects 200 for the rest.
+pub fn flood_while_keys_hang(server: &Server, keys: &Latch, request: &str) {
+    const MOST_WAITING: usize = 32;
+    let before = server.threads();
+    let connect = |_| {
+        let mut connection = RawConnection::to(server);
+        assert!(connection.send(request));
+        connection
+    };
+    let senders: Vec<_> = (0..450).map(connect).collect();
+    eventually("all but a few are answered", || {
+        senders.iter().filter(|sender| !sender.has_response()).count() <= MOST_WAITING
+    });
+    let threads = server.threads() - before;
+    assert!(threads <= 80, "{threads} more threads");
+    server.sign_in("13800138000");
+    let (refused, waiting): (Vec<_>, Vec<_>) = senders.into_iter().partition(RawConnection::has_response);
+    for mut sender in refused {
+        let (head, body) = sender.receive().unwrap();
+        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: "), "{head}");
+        let body = String::from_utf8(body).unwrap();
+        assert!(body.is_empty() || body.contains("\"overloaded\""), "{body}");
+    }
+    assert!(!waiting.is_empty());
+    keys.open();
+    for mut sender in waiting {
+        let (head, _) = sender.receive().unwrap();
+        assert!(head.starts_with("http/1.1 200"), "{head}");
     }
 }
 

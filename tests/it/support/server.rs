@@ -373,9 +373,18 @@ impl Server {
 
     /// Returns a size from the process status in bytes.
     fn memory_line(&self, name: &str) -> u64 {
+        self.status_number(name) << 10
+    }
+
+    /// Returns the number of threads of the process.
+    pub fn threads(&self) -> u64 {
+        self.status_number("Threads:")
+    }
+
+    fn status_number(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     /// Returns by how many bytes the peak memory grows during `done`.

@@ -22,7 +22,7 @@ use crate::{
     providers::{
         Failure, FailureKind,
         payment::{
-            Rejection, RejectionReason,
+            RejectionReason,
             google::{GoogleEvent, GooglePlay, GooglePurchase, GoogleVoidedPurchase},
             purchase::{PurchaseBinding, PurchaseFault},
         },
@@ -76,11 +76,13 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
     let now = purchases.core.clock.now().0;
     let read_push = || store.push.read(authorization, body, now);
     let mut read = read_push();
-    let needs_keys = |read: &Result<_, Rejection>| {
-        let is_unknown = read.as_ref().is_err_and(|rejection| rejection.reason == RejectionReason::UnknownKey);
-        is_unknown || store.push.has_stale_keys(now)
+    let needs_keys = match &read {
+        // Rejected before any fetch, because anybody can send such a message.
+        Err(rejection) if !rejection.reason.depends_on_keys() => false,
+        Err(rejection) if rejection.reason == RejectionReason::UnknownKey => true,
+        _ => store.push.has_stale_keys(now),
     };
-    if needs_keys(&read) {
+    if needs_keys {
         match store.refresh_keys() {
             // Perhaps another notification fetched them meanwhile.
             Ok(_) => read = read_push(),

@@ -43,6 +43,9 @@ use crate::{
 
 use purchase::StorePurchase;
 
+/// Notifications of one store that are processed at once. Each occupies a thread.
+const EVENTS: u32 = 64;
+
 /// The service of the app stores. A store without settings is off.
 pub struct Purchases {
     pub core: Core,
@@ -51,6 +54,9 @@ pub struct Purchases {
     breaker: Arc<CircuitBreaker>,
     /// Permits for calls that users wait for.
     calls: Semaphore,
+    /// Permits for notifications of the stores, which anybody can send.
+    pub apple_events: Semaphore,
+    pub google_events: Semaphore,
 }
 
 /// A purchase as its user sees it, with the balance after it.
@@ -75,8 +81,17 @@ impl Purchases {
             [apple.as_ref().err(), google.as_ref().err()].into_iter().flatten().flatten().cloned().collect();
         let (Ok(apple), Ok(google)) = (apple, google) else { return Err(configuration_error(&faults)) };
         let calls = Semaphore::new(core.config.payment.max_concurrent_calls);
+        let [apple_events, google_events] = [(); 2].map(|()| Semaphore::new(EVENTS));
         let breaker = Arc::new(CircuitBreaker::with_defaults("google play"));
-        Ok(Self { core, apple: apple.map(Arc::new), google: google.map(Arc::new), breaker, calls })
+        Ok(Self {
+            core,
+            apple: apple.map(Arc::new),
+            google: google.map(Arc::new),
+            breaker,
+            calls,
+            apple_events,
+            google_events,
+        })
     }
 
     /// Returns the App Store.
