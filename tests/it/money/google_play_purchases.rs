@@ -422,6 +422,45 @@ fn the_doctor_asks_the_store() {
 }
 
 #[test]
+fn google_and_not_the_app_decides_about_product_and_quantity() {
+    let fixture = Fixture::new();
+    let terms = json!({ "asset": "coin", "count": 6000, "bonus": 0, "googleId": "coins6000", "reason": "test" });
+    fixture.server.put("/admin/products/gold6000").token(&fixture.key).json(&terms).send().expect(200);
+    let claim = |product: &str, token: &str| {
+        let body = json!({
+            "productId": product, "purchaseToken": token, "quantity": 100, "orderId": "GPA.9", "coinCount": 6000,
+        });
+        fixture.server.post("/api/v1/purchases/google").by(&fixture.user).json(&body).send()
+    };
+    let named = |name: &str, value: &str| {
+        let mut purchase = google_purchase("GPA.2", Some(&fixture.token));
+        purchase[name] = value.into();
+        fixture.google.set_purchase("coins6000", "token-2", purchase);
+    };
+    // Google refuses the token, or answers with another purchase.
+    fixture.bought("token-1", "GPA.1", &[]);
+    let refused = |token: &str| {
+        let problem = claim("coins6000", token).expect_problem(422, "purchase_refused").json();
+        assert!(problem["detail"].as_str().unwrap().contains("another_product"), "{problem}");
+    };
+    refused("token-1");
+    for (name, value) in [("productId", PRODUCT), ("purchaseToken", "token-1")] {
+        named(name, value);
+        refused("token-2");
+        let mut pushed = purchased("token-2", 1);
+        pushed["oneTimeProductNotification"]["sku"] = "coins6000".into();
+        fixture.server.edit("delete from store_messages");
+        fixture.push(&pushed).send().expect(200);
+    }
+    assert_eq!(fixture.server.value::<i64>("select count(*) from store_purchases"), 0);
+    fixture.bought("token-3", "GPA.3", &[("quantity", 3.into()), ("productId", PRODUCT.into())]);
+    assert_eq!(claim(PRODUCT, "token-3").expect(200).json()["balance"], 198);
+    let shown = fixture.shown("GPA.3")["purchase"].clone();
+    assert_eq!((&shown["storeProductId"], &shown["quantity"]), (&json!(PRODUCT), &json!(3)), "{shown}");
+    assert_books_agree(&fixture.server);
+}
+
+#[test]
 fn few_threads_wait_while_googles_keys_hang() {
     let google = FakeGoogle::start_at(now);
     let keys = google.hang();

@@ -175,6 +175,9 @@ impl GoogleBook {
             ("GET", ["purchases", "products", product_id, "tokens", token]) => {
                 match self.purchases.get(&((*product_id).to_owned(), (*token).to_owned())) {
                     Some(purchase) => reply(purchase),
+                    None if self.purchases.keys().any(|(_, known)| known == token) => {
+                        google_error(400, "purchaseTokenDoesNotMatchProductId")
+                    }
                     None => google_error(404, "purchaseTokenNotFound"),
                 }
             }

@@ -41,6 +41,11 @@ const VOIDED: ReadSchedule = ReadSchedule {
 /// More pages than a service of this size fills.
 const VOIDED_PAGES: u32 = 500;
 
+/// The reason of a token that belongs to another product than the one that was named with it.
+const ANOTHER_PRODUCT: &str = "another_product";
+/// Google's reason for the same.
+const GOOGLE_ANOTHER_PRODUCT: &str = "purchaseTokenDoesNotMatchProductId";
+
 /// A purchase as Google reports it.
 struct QueriedPurchase {
     facts: PurchaseFacts,
@@ -190,7 +195,9 @@ fn ask<T>(purchases: &Purchases, question: impl FnOnce() -> Result<T, Failure>) 
 fn query_store(purchases: &Purchases, product_id: &str, token: &str) -> Result<Option<QueriedPurchase>> {
     let store = purchases.google()?;
     let found = match ask(purchases, || store.purchase(product_id, token)) {
+        Ok(Some(purchase)) if !purchase.is_of(product_id, token) => return Err(refused(ANOTHER_PRODUCT)),
         Ok(found) => found,
+        Err(failure) if failure.code == GOOGLE_ANOTHER_PRODUCT => return Err(refused(ANOTHER_PRODUCT)),
         // The token belongs to another app, or is malformed.
         Err(failure) if failure.kind == FailureKind::Refused => None,
         Err(failure) => return Err(failure.into()),
@@ -255,9 +262,11 @@ fn process_purchase(
     product_id: &str,
     token: &str,
 ) -> Result<MessageVerdict> {
-    match query_store(purchases, product_id, token)? {
-        Some(queried) => apply(purchases, queried, message),
-        None => store_message(purchases, message),
+    match query_store(purchases, product_id, token) {
+        Ok(Some(queried)) => apply(purchases, queried, message),
+        Ok(None) => store_message(purchases, message),
+        Err(error) if crediting::is_final(error.code) => store_message(purchases, message),
+        Err(error) => Err(error),
     }
 }
 

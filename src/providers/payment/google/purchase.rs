@@ -10,6 +10,9 @@ use crate::providers::payment::purchase::{PurchaseBinding, PurchaseFault};
 pub struct GooglePurchase {
     /// `GPA.` and digits. Missing while the purchase is pending.
     pub order_id: Option<String>,
+    /// Missing in most answers: Google refuses a token that belongs to another product than the one in the address.
+    product_id: Option<String>,
+    purchase_token: Option<String>,
     purchase_state: i64,
     #[serde(default)]
     consumption_state: i64,
@@ -42,6 +45,13 @@ impl GooglePurchase {
             _ if !self.is_paid() || self.is_cancelled() => Err(PurchaseFault::Cancelled),
             checked => checked,
         }
+    }
+
+    /// Returns true if Google's answer names no other product or token than those that were queried.
+    pub fn is_of(&self, product_id: &str, token: &str) -> bool {
+        let is_same =
+            |named: &Option<String>, queried| named.as_deref().is_none_or(|named| named.is_empty() || named == queried);
+        is_same(&self.product_id, product_id) && is_same(&self.purchase_token, token)
     }
 
     pub fn is_paid(&self) -> bool {
