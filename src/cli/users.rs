@@ -21,7 +21,10 @@ use crate::{
             accounts,
             user_data::{self, Issue, UserSelector},
         },
-        operations::support,
+        operations::{
+            admins::roles::Role,
+            support::{self, Viewer},
+        },
     },
     error::Result,
     http::responses::{CodeMessageList, HistoryRestored, ModelAttachment, UserDataFix, UserDataValidation},
@@ -185,7 +188,8 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let sheet = support::collect(&app.code_sender, &app.network_log, user, None)?;
+    let viewer = Viewer { actor: cli_authority(None).actor, role: Role::Owner };
+    let sheet = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
 }

@@ -28,7 +28,7 @@ use crate::{
     domain::identity::codes::ClientNetworks,
     error::{Code, Error, Fault, FieldCode, RateLimit, Result},
     store::{
-        Pending, Read, Write,
+        Pending, Read, Row, Write,
         sliding_window::{self, Window, WindowUse},
     },
     types::{Secret, Timestamp, sha256},
@@ -201,6 +201,17 @@ pub fn find(core: &Core, name: &str) -> Result<Admin> {
 /// Returns true if there is an administrator with this name.
 pub fn exists_in(tx: &Read<'_>, name: &str) -> Result<bool> {
     tx.first("select true from admins where name = ?1", [name], |row| row.get(0)).map(|found| found == Some(true))
+}
+
+/// Returns the role that the administrator or API key of an audit event has now; `None` for others, and for those that
+/// are gone.
+pub fn role_of_actor_in(tx: &Read<'_>, actor: &str) -> Result<Option<Role>> {
+    let role = |row: &Row<'_>| row.get_parsed(0, Role::from_name);
+    match actor.split_once(':') {
+        Some(("admin", name)) => tx.first("select role from admins where name = ?1", [name], role),
+        Some(("key", label)) => tx.first("select role from api_keys where label = ?1", [label], role),
+        _ => Ok(None),
+    }
 }
 
 /// Deletes an administrator with their sessions. Their audit events stay.

@@ -27,6 +27,7 @@ use crate::{
             purchases::{purchase::StorePurchase, records},
         },
         operations::{
+            admins::{self, roles::Role},
             audit::{self, StoredAuditEvent},
             network_log::{
                 NetworkLog,
@@ -78,8 +79,29 @@ pub struct SupportPage {
     pub audit: Vec<StoredAuditEvent>,
 }
 
-/// Collects the page, with the audit events of `actor` only if one is given. Blocks, also on the SMS provider, which is
-/// asked for delivery receipts.
+/// The reader of the page.
+pub struct Viewer {
+    pub actor: String,
+    pub role: Role,
+}
+
+impl Viewer {
+    /// Returns a manual change as the viewer sees it: of others, only owners see the name and the reason.
+    fn shown_in(&self, tx: &Read<'_>, mut change: AccountChange) -> Result<AccountChange> {
+        let kind = change.actor.split(':').next().unwrap_or_default();
+        let is_of_staff = matches!(kind, "admin" | "key" | "cli");
+        if !is_of_staff || self.role == Role::Owner || change.actor == self.actor {
+            return Ok(change);
+        }
+        let role = admins::role_of_actor_in(tx, &change.actor)?;
+        change.actor = role.map_or_else(|| kind.to_owned(), |role| role.name().to_owned());
+        change.reason.clear();
+        Ok(change)
+    }
+}
+
+/// Collects the page. Everybody but owners sees audit events and reasons of their own only. Blocks, also on the SMS
+/// provider, which is asked for delivery receipts.
 ///
 /// # Errors
 /// `not_found`.
@@ -87,7 +109,7 @@ pub fn collect(
     code_sender: &CodeSender,
     network_log: &NetworkLog,
     user: UserId,
-    actor: Option<String>,
+    viewer: &Viewer,
 ) -> Result<SupportPage> {
     let core = &code_sender.core;
     let page = PageRequest::of_newest(ROWS);
@@ -115,7 +137,9 @@ pub fn collect(
         let kept = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
         let (live_codes, sent_codes) = codes_in(tx, &core.keys, &kept)?;
         let account = |asset| Ok((asset, ledger::account_in(tx, user, asset)?));
+        let actor = (viewer.role != Role::Owner).then(|| viewer.actor.clone());
         let about = audit::AuditFilter { user: Some(user), actor, ..audit::AuditFilter::default() };
+        let changes = changes::of_user_in(tx, user, page)?.items;
         Ok(SupportPage {
             profile: users::profile_in(tx, user)?,
             accounts: Asset::ALL.into_iter().map(account).collect::<Result<_>>()?,
@@ -126,8 +150,8 @@ pub fn collect(
             sent_codes,
             code_messages,
             entries,
-            changes: changes::of_user_in(tx, user, page)?.items,
-            orders,
+            changes: changes.into_iter().map(|change| viewer.shown_in(tx, change)).collect::<Result<_>>()?,
+            orders: orders.into_iter().map(|order| order.seen_by(viewer.role)).collect(),
             purchases,
             castings,
             records,

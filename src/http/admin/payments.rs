@@ -110,7 +110,7 @@ pub struct AdminOrder {
     /// The order's state.
     #[schema(value_type = OrderState)]
     status: &'static str,
-    /// The reason for the review, or the way it was settled.
+    /// The reason for the review. Once it was decided, the reason of the decision, for owners only.
     #[schema(example = "second_trade")]
     reason: Option<String>,
     #[schema(example = "2026010222001400000000000001")]
@@ -210,7 +210,9 @@ pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<J
         from: params.time.start,
         to: params.time.end,
     };
-    let found = context.report(move |app| orders::list(&app.core, filter, page)).await?;
+    let role = context.admin()?.role();
+    let mut found = context.report(move |app| orders::list(&app.core, filter, page)).await?;
+    found.items = found.items.into_iter().map(|order| order.seen_by(role)).collect();
     Ok(NumberedPage::of(page, found))
 }
 
@@ -268,7 +270,7 @@ pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<A
     context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
         balance: ledger::balance(&context.app.core, file.order.user, Asset::Coin)?,
-        order: file.order.into(),
+        order: file.order.seen_by(context.admin()?.role()).into(),
         refunds: file.refunds.into_iter().map(Into::into).collect(),
         callbacks: file.callbacks.into_iter().map(Into::into).collect(),
         entries: file.entries.into_iter().map(Into::into).collect(),
@@ -316,7 +318,8 @@ impl From<Inquiry> for OrderInquiry {
 pub async fn query(context: RequestContext, params: OrderParams) -> Result<Json<OrderInquiry>> {
     let inquiry = context.blocking(move |app| reconcile::inquire(&app.payments, &params.order_no.0)).await?;
     context.meta.subject.get_or_init(|| inquiry.order.user);
-    Ok(Json(inquiry.into()))
+    let order = inquiry.order.seen_by(context.admin()?.role());
+    Ok(Json(Inquiry { order, ..inquiry }.into()))
 }
 
 pub async fn settle(context: RequestContext, settle: SettleOrderParams) -> Result<Replayable<AdminOrder>> {

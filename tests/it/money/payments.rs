@@ -298,6 +298,28 @@ fn purged_orders_are_not_reported_missing() {
 }
 
 #[test]
+fn only_owners_see_the_reason_of_a_decision_about_an_order() {
+    let server = Setup::default().start();
+    let (user, owner) = (server.sign_in(OWN), server.api_key("owner"));
+    let created = server.command(&["admin", "key", "create", "help", "--role", "support"]).expect(0).json();
+    let support = created["key"].as_str().unwrap();
+    let order_no = paid_order(&server, &user);
+    let seen_by = |key: &str| {
+        let get = |path: &str| server.get(path).token(key).send().expect(200).json();
+        let listed = get("/admin/payments")["items"][0]["reason"].clone();
+        assert_eq!(get(&format!("/admin/payments/{order_no}"))["order"]["reason"], listed);
+        listed
+    };
+    server.edit("update payment_orders set state = 'review', reason = 'second_trade'");
+    assert_eq!([seen_by(support), seen_by(&owner)], ["second_trade", "second_trade"]);
+    let reason = "settled by a lawyer";
+    server.command(&["payments", "settle", &order_no, "write-off", "--reason", reason, "--yes"]).expect(0);
+    assert_eq!((seen_by(support), seen_by(&owner)), (Value::Null, json!(reason)));
+    let asked = server.post(&format!("/admin/payments/{order_no}/query")).token(support).send();
+    assert!(!asked.text().contains(reason), "{}", asked.text());
+}
+
+#[test]
 fn does_not_purge_an_order_with_recent_activity() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);

@@ -535,6 +535,37 @@ fn only_owners_see_the_reasons_of_others_on_the_page_of_a_user() {
 }
 
 #[test]
+fn support_sees_the_role_behind_a_manual_change_and_only_owners_the_reason() {
+    let server = Setup::default().with("ADMIN_SUPPORT_GRANT", 10).with("ADMIN_SUPPORT_GRANTS_DAILY", 10).start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));
+    let (owner, support) = (Browser::new(&server, "alice", "owner"), Browser::new(&server, "sam", "support"));
+    let page = format!("users/{}", user.user_id);
+    let grant = |browser: &Browser<'_>, reason: &str| {
+        browser.post(&page, &format!("{page}/grant"), &[("amount", "6"), ("reason", reason)]).expect(303);
+    };
+    grant(&owner, "settled by a lawyer");
+    grant(&support, "a failed casting");
+    let body = json!({ "phoneNumber": user.phone_number, "coinCount": 6, "reason": "told by the police" });
+    server.post("/coin/increase/phone").token(&key).json(&body).send().expect(200);
+    server.command(&["coins", "grant", &user.phone_number, "6", "--reason", "asked by the board"]).expect(0);
+    let shown = |browser: &Browser<'_>| browser.get(&page).send().expect(200).text();
+    let (by_owner, by_support) = (shown(&owner), shown(&support));
+    for reason in ["settled by a lawyer", "told by the police", "asked by the board"] {
+        assert!(by_owner.contains(reason), "{by_owner}");
+        assert!(!by_support.contains(reason), "{by_support}");
+    }
+    for name in ["admin:alice", "key:shop"] {
+        assert!(by_owner.contains(name) && !by_support.contains(name), "{by_support}");
+    }
+    let (_, changes) = by_support.split_once("id=\"changes\"").unwrap();
+    let changes = changes.split("</section>").next().unwrap();
+    assert_eq!(changes.matches(">owner<").count(), 2, "{changes}");
+    for visible in [">cli<", ">admin:sam<", "a failed casting"] {
+        assert!(changes.contains(visible), "{changes}");
+    }
+}
+
+#[test]
 fn the_reckoning_of_coins_adds_up() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("shop"));

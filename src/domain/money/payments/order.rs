@@ -1,7 +1,10 @@
 //! An order and the rules for its coins.
 
 use crate::{
-    domain::money::ledger::{Asset, EntryKind, LedgerEntry},
+    domain::{
+        money::ledger::{Asset, EntryKind, LedgerEntry},
+        operations::admins::roles::{Right, Role},
+    },
     error::{Code, Error, Result},
     providers::payment::{OrderKey, OrderRequest, OrderState, OrderView, PaymentGateway},
     types::{Currency, Fen, Timestamp, UserId},
@@ -194,6 +197,16 @@ impl Order {
                 Err(Error::new(Code::OrderState).detail(detail))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the order as a role sees it: only owners see their reasons for decisions. Those for a review stay.
+    #[must_use]
+    pub fn seen_by(self, role: Role) -> Self {
+        if self.state == OrderState::Review || role.has(Right::Administer) {
+            self
+        } else {
+            Self { reason: None, ..self }
         }
     }
 

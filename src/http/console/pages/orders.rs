@@ -25,7 +25,7 @@ use crate::{
                 settle::SettlementEffect,
             },
         },
-        operations::idempotency::IdempotentRequest,
+        operations::{admins::roles::Role, idempotency::IdempotentRequest},
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
@@ -59,7 +59,8 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         rejected
     } else {
         let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-        Listing::Rows(rows(page, found, order_row))
+        let role = console.context.admin()?.role();
+        Listing::Rows(rows(page, found, |order| order_row(order.seen_by(role))))
     };
     ok(view::list(&console.view()?, &Orders { filter: typed, listing }))
 }
@@ -93,8 +94,11 @@ fn read_filter(console: &ConsoleRequest) -> (view::TypedOrderFilter, OrderFilter
 pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let (typed, filter) = read_filter(&console);
     csv::require_valid(&typed.errors)?;
-    let read =
-        move |app: &App, page| Ok(orders::list(&app.core, filter, page)?.items.into_iter().map(order_row).collect());
+    let role = console.context.admin()?.role();
+    let read = move |app: &App, page| {
+        let found = orders::list(&app.core, filter, page)?.items;
+        Ok(found.into_iter().map(|order| order_row(order.seen_by(role))).collect())
+    };
     let list = CsvList {
         page: "orders".to_owned(),
         columns: table_rows::ORDER.to_vec(),
@@ -241,14 +245,15 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn collect(console: &ConsoleRequest) -> Result<OrderPage> {
     let number = console.parameter("orderNo").to_owned();
     let forms = OrderForms { step_up: console.step_up()?, ..OrderForms::default() };
-    let (order, shown) = console.context.report(move |app| collect_order(app, &number, forms)).await?;
+    let role = console.context.admin()?.role();
+    let (order, shown) = console.context.report(move |app| collect_order(app, &number, forms, role)).await?;
     console.context.meta.subject.get_or_init(|| order.user);
     Ok(shown)
 }
 
-fn collect_order(app: &App, number: &str, forms: OrderForms) -> Result<(Order, OrderPage)> {
+fn collect_order(app: &App, number: &str, forms: OrderForms, role: Role) -> Result<(Order, OrderPage)> {
     let file = order_details::find(&app.payments, number)?;
-    let order = file.order;
+    let order = file.order.seen_by(role);
     let nickname = app.core.store.read(|tx| users::profile_in(tx, order.user));
     let times = [
         (Text::EventCreated, Some(order.created_at)),

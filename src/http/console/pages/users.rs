@@ -31,9 +31,9 @@ use crate::{
             missing_coins::{self, Explanation, MissingCoins},
         },
         operations::{
-            admins::roles::{Right, Role},
+            admins::roles::Right,
             network_log::search::Logged,
-            support::{self, SupportPage},
+            support::{self, SupportPage, Viewer},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
@@ -78,8 +78,7 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
     let user = subject(console)?;
     let grant_limit = console.context.grant_limit()?;
     let admin = console.context.admin()?;
-    // Only owners see the events of others, and with them their reasons.
-    let auditor = (admin.role() != Role::Owner).then(|| admin.actor());
+    let viewer = Viewer { actor: admin.actor(), role: admin.role() };
     let (may_support, remover) = (admin.role().has(Right::SupportUsers), users::remover(&console.context)?);
     let forms =
         UserForms { step_up: console.step_up()?, grant_cap: grant_limit.map(|limit| limit.at_once.into()), ..forms };
@@ -95,7 +94,7 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
                 let found = support::collect_for_moderator(&app.core, user)?;
                 return Ok(user_page(found, verdict, Staff { revealed: None, remover, now }, forms));
             }
-            let found = support::collect(&app.code_sender, &app.network_log, user, auditor)?;
+            let found = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
             let verdict = verdict(app, user, trade_no, unknown)?;
             Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover, now }, forms))
         })

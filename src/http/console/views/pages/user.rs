@@ -74,6 +74,7 @@ pub struct ChangeRow {
     pub asset: String,
     pub before: i64,
     pub after: i64,
+    /// Empty for a change of others, unless the viewer is an owner.
     pub reason: String,
 }
 
@@ -502,7 +503,7 @@ fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {
         html! { code.actor { (row.actor) } },
         html! { (texts::code(cx.language, &row.action)) " · " (texts::code(cx.language, &row.asset)) },
         html! { (format::number(row.before)) " → " (format::number(row.after)) },
-        html! { (row.reason) },
+        or_dash(cx, Some(&row.reason)),
     ]
 }
 
