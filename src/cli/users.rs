@@ -23,7 +23,7 @@ use crate::{
         },
         operations::{
             admins::roles::Role,
-            support::{self, Viewer},
+            support::{self, SupportViewer},
         },
     },
     error::Result,
@@ -188,7 +188,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let viewer = Viewer { actor: cli_authority(None).actor, role: Role::Owner };
+    let viewer = SupportViewer { actor: cli_authority(None).actor, role: Role::Owner };
     let sheet = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))

@@ -80,12 +80,12 @@ pub struct SupportPage {
 }
 
 /// The reader of the page.
-pub struct Viewer {
+pub struct SupportViewer {
     pub actor: String,
     pub role: Role,
 }
 
-impl Viewer {
+impl SupportViewer {
     /// Returns a manual change as the viewer sees it: of others, only owners see the name and the reason.
     fn shown_in(&self, tx: &Read<'_>, mut change: AccountChange) -> Result<AccountChange> {
         let kind = change.actor.split(':').next().unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn collect(
     code_sender: &CodeSender,
     network_log: &NetworkLog,
     user: UserId,
-    viewer: &Viewer,
+    viewer: &SupportViewer,
 ) -> Result<SupportPage> {
     let core = &code_sender.core;
     let page = PageRequest::of_newest(ROWS);

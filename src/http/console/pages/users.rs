@@ -33,7 +33,7 @@ use crate::{
         operations::{
             admins::roles::Right,
             network_log::search::Logged,
-            support::{self, SupportPage, Viewer},
+            support::{self, SupportPage, SupportViewer},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
@@ -78,7 +78,7 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
     let user = subject(console)?;
     let grant_limit = console.context.grant_limit()?;
     let admin = console.context.admin()?;
-    let viewer = Viewer { actor: admin.actor(), role: admin.role() };
+    let viewer = SupportViewer { actor: admin.actor(), role: admin.role() };
     let (may_support, remover) = (admin.role().has(Right::SupportUsers), users::remover(&console.context)?);
     let forms =
         UserForms { step_up: console.step_up()?, grant_cap: grant_limit.map(|limit| limit.at_once.into()), ..forms };
