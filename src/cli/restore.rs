@@ -42,6 +42,7 @@ use crate::{
 ///
 /// Example: yarrow restore yarrow-20260102T030405.678Z-scheduled.db
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags of the command line")]
 pub struct RestoreArgs {
     /// File, or backup name from `yarrow backup list`
     #[arg(required_unless_present = "latest")]

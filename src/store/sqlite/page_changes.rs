@@ -33,7 +33,7 @@ const FORMER_FORMAT: &str = "yarrow page changes 1";
 /// Bytes of the two lines are far below this.
 const MAX_HEAD_BYTES: usize = 4 << 10;
 /// Bytes of the digest, and of the seal.
-const DIGEST_BYTES: u64 = 32;
+const DIGEST_BYTES: usize = 32;
 /// SQLite's maximum.
 const MAX_PAGE_SIZE: u32 = 1 << 16;
 
@@ -222,7 +222,7 @@ impl PageChanges {
         let is_former = file.read_exact(&mut first).is_ok() && first == FORMER_FORMAT.as_bytes();
         file.rewind().map_err(failed)?;
         let end = if is_former { DIGEST_BYTES } else { 2 * DIGEST_BYTES };
-        let Some(body) = file.metadata().map_err(failed)?.len().checked_sub(end) else { return Ok(None) };
+        let Some(body) = file.metadata().map_err(failed)?.len().checked_sub(end as u64) else { return Ok(None) };
         let (mut digest, mut buffer, mut start) =
             (digest::Context::new(&digest::SHA256), vec![0; 64 << 10], Vec::new());
         let mut reader = (&file).take(body);
@@ -238,8 +238,8 @@ impl PageChanges {
             }
         }
         let mut expected = Vec::new();
-        (&file).take(end).read_to_end(&mut expected).map_err(failed)?;
-        let (digest, seal) = (digest.finish(), expected.split_off(DIGEST_BYTES as usize));
+        (&file).take(end as u64).read_to_end(&mut expected).map_err(failed)?;
+        let (digest, seal) = (digest.finish(), expected.split_off(DIGEST_BYTES));
         let is_sealed = key.is_none_or(|key| seal == seal_of(digest.as_ref(), key));
         Ok(if is_sealed && digest.as_ref() == expected { Self::parse(&start) } else { None })
     }
