@@ -47,7 +47,7 @@ impl<K: Eq + Hash + Copy> BytePool<K> {
 
 impl<K: Eq + Hash + Copy> ByteShare<K> {
     /// Takes more bytes. Returns false, and takes none, if one of the limits would be exceeded. No key takes more than is
-    /// left then, so that there is room for others. The only share of a key may exceed the limit of the key, and the only
+    /// left then, so that others find some, too. The only share of a key may exceed the limit of the key, and the only
     /// share of all every limit, so that a response of any size can be sent.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let used = self.used + bytes;

@@ -156,7 +156,7 @@ struct RequestHold {
 }
 
 impl RequestHold {
-    /// Returns a response that holds its request. One without room in the ledger is refused, so that nothing of it is kept:
+    /// Returns a response that holds its request. One that the ledger has no bytes for is refused, so that nothing of it is kept:
     /// its client may send the request again.
     fn pass(self, mut response: Response<Body>) -> Result<Response<ResponseBody<Body, Arc<Self>>>, h2::Error> {
         let meta = response.extensions_mut().remove::<Arc<RequestMeta>>().ok_or(h2::Reason::REFUSED_STREAM)?;

@@ -145,8 +145,8 @@ impl RequestLayer {
         guard.finish(response)
     }
 
-    /// Adds a response to the memory that its request holds, which the connection gives back. A response for which there
-    /// is no room is replaced by an error. If there is none for the request either, the connection does not keep it.
+    /// Adds a response to the memory that its request holds, which the connection gives back. A response that is too
+    /// large for what is left is replaced by an error. If the request is too large itself, the connection keeps nothing.
     fn hold(&self, meta: &Arc<RequestMeta>, coding: Option<ContentCoding>, response: Response<Body>) -> Response<Body> {
         let admitted = meta.admit(&self.shared.held, &Caller::Anonymous, &HeaderMap::new());
         let has_room = admitted.is_ok();
