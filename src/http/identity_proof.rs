@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    app::App,
     config::LimitsConfig,
     domain::identity::{accounts, identity_proofs::IdentityProof},
     error::{Error, Fault, FieldCode, Result},
@@ -126,10 +125,12 @@ pub async fn receive_apple_event(
     context: RequestContext,
     AppleEventParams { payload: ProofText(payload) }: AppleEventParams,
 ) -> Result<Json<IdentityEventReceived>> {
-    let receive = move |app: &App| accounts::receive_apple_event(&app.identities, &payload);
-    let permit = context.app.identities.events.try_acquire()?;
-    let pending = context.blocking(receive).await?;
-    drop(permit);
+    let pending = if let Some(pending) = accounts::receive_known_apple_event(&context.app.identities, &payload) {
+        pending?
+    } else {
+        let _permit = context.app.identities.events.try_acquire()?;
+        context.blocking(move |app| accounts::receive_apple_event(&app.identities, &payload)).await?
+    };
     let effect = context.committed(pending).await?;
     tracing::info!(request_id = context.meta.request_id, effect = effect.name(), "apple notified about an identity");
     Ok(Json(IdentityEventReceived { received: true }))

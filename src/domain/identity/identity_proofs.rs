@@ -33,8 +33,8 @@ const GOOGLE_ISSUERS: &[&str] = &["https://accounts.google.com", "accounts.googl
 
 /// Proofs that wait to be checked. Each occupies a thread.
 const WAITING_CHECKS: u32 = 128;
-/// Notifications of Apple that are verified at once. Each occupies a thread.
-const EVENTS: u32 = 64;
+/// Notifications of Apple that wait for its keys. Each occupies a thread.
+const EVENTS: u32 = 32;
 
 /// The configured providers.
 pub struct IdentityProviders {
@@ -45,7 +45,7 @@ pub struct IdentityProviders {
     one_tap: Option<OneTap>,
     /// Limits the proofs that are checked at once, also of each client network.
     checks: WaitingSemaphore<String>,
-    /// Permits for notifications of Apple, which anybody can send.
+    /// Permits for notifications of Apple that wait for its keys, which anybody can send.
     pub events: Semaphore,
 }
 

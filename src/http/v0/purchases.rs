@@ -62,7 +62,10 @@ pub async fn notify_apple(context: RequestContext, _: StoreNotification) -> Resu
 pub async fn notify_google(context: RequestContext, _: StoreNotification) -> Result<NotificationReply> {
     let authorization = context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (authorization, body) = (authorization.map(ToOwned::to_owned), context.body.clone());
-    let _permit = context.app.purchases.google_events.try_acquire()?;
+    let purchases = &context.app.purchases;
+    let awaits_keys = google::awaits_keys(purchases, authorization.as_deref(), &body)?;
+    let permits = if awaits_keys { &purchases.awaiting_keys } else { &purchases.google_events };
+    let _permit = permits.try_acquire()?;
     let receive = move |app: &App| google::receive(&app.purchases, authorization.as_deref(), &body);
     let result = context.blocking(receive).await?;
     Ok(NotificationReply::to(&context, result))

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{ProofFault, rejected};
@@ -144,47 +144,21 @@ impl IdTokenVerifier {
     /// # Errors
     /// The notification is rejected, or the keys could not be fetched.
     pub fn read_event(&self, payload: &str) -> Result<IdentityEvent, ProofFault> {
-        let claims: EventClaims = self.verify_claims(payload, true)?;
-        // Apple sends the event as JSON text inside of JSON.
-        let event: Option<EventText> = match &claims.events {
-            Value::String(text) => serde_json::from_str(text).ok(),
-            event => EventText::deserialize(event).ok(),
-        };
-        let event = event.ok_or_else(|| rejected("malformed event"))?;
-        let kind = match event.kind.as_str() {
-            "consent-revoked" => IdentityEventKind::ConsentRevoked,
-            "account-deleted" | "account-delete" => IdentityEventKind::AccountDeleted,
-            _ => IdentityEventKind::Other,
-        };
-        let is_seconds = event.event_time < FIRST_MILLISECONDS;
-        let at = if is_seconds { event.event_time.saturating_mul(1000) } else { event.event_time };
-        Ok(IdentityEvent { subject: event.sub, kind, at })
+        self.verify_claims(payload, true).and_then(event_of)
     }
 
-    fn verify_claims<T: serde::de::DeserializeOwned>(
-        &self,
-        token: &str,
-        may_omit_expiry: bool,
-    ) -> Result<T, ProofFault> {
+    /// Verifies a notification without a fetch; `None` if keys must be fetched.
+    pub fn read_known_event(&self, payload: &str) -> Option<Result<IdentityEvent, ProofFault>> {
+        self.judge(payload, true, (self.clock)()).map(|claims| claims.and_then(event_of))
+    }
+
+    fn verify_claims<T: DeserializeOwned>(&self, token: &str, may_omit_expiry: bool) -> Result<T, ProofFault> {
         let now = (self.clock)();
-        let rules = TokenRules {
-            issuers: self.settings.issuers,
-            audiences: &self.settings.audiences,
-            expiry_leeway: 0,
-            may_omit_expiry,
-        };
-        let verify = || self.keys.verify(token, &rules, now);
-        match verify() {
-            // Rejected before any fetch, because anybody can send such a token.
-            Err(fault @ (TokenFault::Malformed | TokenFault::WrongAlgorithm)) => return Err(rejected_by(fault)),
-            Err(fault) if fault != TokenFault::UnknownKey && !self.keys.is_stale(now) => {
-                return Err(rejected_by(fault));
-            }
-            Ok(claims) if !self.keys.is_stale(now) => return Ok(claims),
-            _ => {}
+        if let Some(judged) = self.judge(token, may_omit_expiry, now) {
+            return judged;
         }
         let fetched = self.keys.refresh(&self.client, now);
-        match (verify(), fetched) {
+        match (self.keys.verify(token, &self.rules(may_omit_expiry), now), fetched) {
             (Ok(claims), _) => Ok(claims),
             (Err(TokenFault::UnknownKey), Err(failure)) => Err(failure.into()),
             (Err(TokenFault::UnknownKey), Ok(_)) if self.keys.is_empty() => {
@@ -192,6 +166,28 @@ impl IdTokenVerifier {
             }
             (Err(fault), _) => Err(rejected_by(fault)),
         }
+    }
+
+    /// Verifies a token with the keys that are held; `None` if others must be fetched first.
+    fn judge<T: DeserializeOwned>(
+        &self,
+        token: &str,
+        may_omit_expiry: bool,
+        now: i64,
+    ) -> Option<Result<T, ProofFault>> {
+        let is_stale = self.keys.is_stale(now);
+        match self.keys.verify(token, &self.rules(may_omit_expiry), now) {
+            // Rejected before any fetch, because anybody can send such a token.
+            Err(fault @ (TokenFault::Malformed | TokenFault::WrongAlgorithm)) => Some(Err(rejected_by(fault))),
+            Err(TokenFault::UnknownKey) => None,
+            judged => (!is_stale).then(|| judged.map_err(rejected_by)),
+        }
+    }
+
+    fn rules(&self, may_omit_expiry: bool) -> TokenRules<'_> {
+        let settings = &self.settings;
+        let (issuers, audiences) = (settings.issuers, &settings.audiences);
+        TokenRules { issuers, audiences, expiry_leeway: 0, may_omit_expiry }
     }
 
     fn has_authority(&self, email: &str) -> bool {
@@ -215,6 +211,23 @@ impl IdTokenVerifier {
     fn with_keys(settings: IdTokenSettings, keys: &[u8], clock: WallClock) -> Self {
         Self { keys: JwkCache::with_keys(keys), ..Self::new(settings, clock) }
     }
+}
+
+fn event_of(claims: EventClaims) -> Result<IdentityEvent, ProofFault> {
+    // Apple sends the event as JSON text inside of JSON.
+    let event: Option<EventText> = match claims.events {
+        Value::String(text) => serde_json::from_str(&text).ok(),
+        event => EventText::deserialize(event).ok(),
+    };
+    let event = event.ok_or_else(|| rejected("malformed event"))?;
+    let kind = match event.kind.as_str() {
+        "consent-revoked" => IdentityEventKind::ConsentRevoked,
+        "account-deleted" | "account-delete" => IdentityEventKind::AccountDeleted,
+        _ => IdentityEventKind::Other,
+    };
+    let is_seconds = event.event_time < FIRST_MILLISECONDS;
+    let at = if is_seconds { event.event_time.saturating_mul(1000) } else { event.event_time };
+    Ok(IdentityEvent { subject: event.sub, kind, at })
 }
 
 fn rejected_by(fault: TokenFault) -> ProofFault {

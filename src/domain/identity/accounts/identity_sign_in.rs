@@ -24,7 +24,10 @@ use crate::{
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
-    providers::identity::id_token::IdentityEventKind,
+    providers::identity::{
+        ProofFault,
+        id_token::{IdentityEvent, IdentityEventKind},
+    },
     store::{Pending, Write},
     types::{Secret, Timestamp, UserId},
 };
@@ -163,9 +166,25 @@ impl IdentityEventEffect {
 /// # Errors
 /// `invalid_identity` for a forged one; `not_configured`; those of the provider.
 pub fn receive_apple_event(providers: &IdentityProviders, payload: &Secret) -> Result<Pending<IdentityEventEffect>> {
+    let apple = providers.apple.as_ref().ok_or_else(|| not_configured(IdentityProvider::Apple.name()))?;
+    apply_event(providers, apple.read_event(payload.reveal()))
+}
+
+/// Does the same without blocking; `None` if keys of Apple must be fetched.
+pub fn receive_known_apple_event(
+    providers: &IdentityProviders,
+    payload: &Secret,
+) -> Option<Result<Pending<IdentityEventEffect>>> {
+    let event = providers.apple.as_ref()?.read_known_event(payload.reveal())?;
+    Some(apply_event(providers, event))
+}
+
+fn apply_event(
+    providers: &IdentityProviders,
+    event: Result<IdentityEvent, ProofFault>,
+) -> Result<Pending<IdentityEventEffect>> {
     const PROVIDER: IdentityProvider = IdentityProvider::Apple;
-    let apple = providers.apple.as_ref().ok_or_else(|| not_configured(PROVIDER.name()))?;
-    let event = apple.read_event(payload.reveal()).map_err(|fault| error_of(PROVIDER.name(), fault))?;
+    let event = event.map_err(|fault| error_of(PROVIDER.name(), fault))?;
     let (key, at) = (identities::IdentityKey { provider: PROVIDER, subject: event.subject }, Timestamp(event.at));
     let server_key = providers.core.keys.clone();
     Ok(providers.core.store.write(move |tx| {

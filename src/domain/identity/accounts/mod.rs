@@ -13,7 +13,8 @@ pub use code_messages::{CodeMessages, code_messages};
 pub use deletion::{BalancesAfterDeletion, DeletionActor, erase, preview_deletion};
 pub use export::export;
 pub use identity_sign_in::{
-    IdentityEventEffect, IdentitySignIn, link_identity, receive_apple_event, sign_in_with_identity, unlink_identity,
+    IdentityEventEffect, IdentitySignIn, link_identity, receive_apple_event, receive_known_apple_event,
+    sign_in_with_identity, unlink_identity,
 };
 pub use send_code::{CodeRequest, CodeSender, CodeTerms, EMAIL_CODE_DIGITS, SMS_CODE_DIGITS, code_digits, send_code};
 pub use sign_in::{ProvedAddress, SignIn, SignedIn, change_address, sign_in};

@@ -22,7 +22,6 @@ use crate::{
     providers::{
         Failure, FailureKind,
         payment::{
-            RejectionReason,
             google::{GoogleEvent, GooglePlay, GooglePurchase, GoogleVoidedPurchase},
             purchase::{PurchaseBinding, PurchaseFault},
         },
@@ -72,6 +71,15 @@ pub fn report(purchases: &Purchases, user: UserId, product_id: &str, token: &str
     crediting::receipt_of(purchase, balance)
 }
 
+/// Returns true if keys of Google must be fetched to verify a notification.
+///
+/// # Errors
+/// `not_configured`.
+pub fn awaits_keys(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) -> Result<bool> {
+    let (push, now) = (&purchases.google()?.push, purchases.core.clock.now().0);
+    Ok(push.needs_keys(&push.read(authorization, body, now), now))
+}
+
 /// Verifies and processes a pushed notification. Blocks.
 ///
 /// # Errors
@@ -81,13 +89,7 @@ pub fn receive(purchases: &Purchases, authorization: Option<&str>, body: &[u8]) 
     let now = purchases.core.clock.now().0;
     let read_push = || store.push.read(authorization, body, now);
     let mut read = read_push();
-    let needs_keys = match &read {
-        // Rejected before any fetch, because anybody can send such a message.
-        Err(rejection) if !rejection.reason.depends_on_keys() => false,
-        Err(rejection) if rejection.reason == RejectionReason::UnknownKey => true,
-        _ => store.push.has_stale_keys(now),
-    };
-    if needs_keys {
+    if store.push.needs_keys(&read, now) {
         match store.refresh_keys() {
             // Perhaps another notification fetched them meanwhile.
             Ok(_) => read = read_push(),

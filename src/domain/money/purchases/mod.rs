@@ -57,6 +57,8 @@ pub struct Purchases {
     /// Permits for notifications of the stores, which anybody can send.
     pub apple_events: Semaphore,
     pub google_events: Semaphore,
+    /// Permits for notifications of Google that wait for its keys.
+    pub awaiting_keys: Semaphore,
 }
 
 /// A purchase as its user sees it, with the balance after it.
@@ -81,7 +83,7 @@ impl Purchases {
             [apple.as_ref().err(), google.as_ref().err()].into_iter().flatten().flatten().cloned().collect();
         let (Ok(apple), Ok(google)) = (apple, google) else { return Err(configuration_error(&faults)) };
         let calls = Semaphore::new(core.config.payment.max_concurrent_calls);
-        let [apple_events, google_events] = [(); 2].map(|()| Semaphore::new(EVENTS));
+        let [apple_events, google_events, awaiting_keys] = [EVENTS, EVENTS, EVENTS / 2].map(Semaphore::new);
         let breaker = Arc::new(CircuitBreaker::with_defaults("google play"));
         Ok(Self {
             core,
@@ -91,6 +93,7 @@ impl Purchases {
             calls,
             apple_events,
             google_events,
+            awaiting_keys,
         })
     }
 

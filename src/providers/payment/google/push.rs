@@ -107,9 +107,14 @@ struct VoidedPurchase {
 }
 
 impl GooglePushReader {
-    /// Returns true if the keys should be fetched before the next notification.
-    pub fn has_stale_keys(&self, now: i64) -> bool {
-        self.keys.is_stale(now)
+    /// Returns true if keys should be fetched and a notification read again. Not for one that is rejected with whatever
+    /// keys, because anybody can send it.
+    pub fn needs_keys(&self, read: &Result<GoogleNotification, Rejection>, now: i64) -> bool {
+        match read {
+            Err(rejection) if !rejection.reason.depends_on_keys() => false,
+            Err(rejection) if rejection.reason == RejectionReason::UnknownKey => true,
+            _ => self.keys.is_stale(now),
+        }
     }
 
     pub(super) fn refresh_keys(&self, client: &Client, now: i64) -> Result<bool, Failure> {
