@@ -1,10 +1,12 @@
 //! A pool of bytes in memory, with a limit in total and one for each holder, such as a user or a network.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     hash::Hash,
     sync::{Arc, Mutex},
 };
+
+use foldhash::fast::RandomState;
 
 use crate::concurrency::lock::lock_unpoisoned;
 
@@ -21,7 +23,8 @@ pub struct BytePool<K> {
 #[derive(Debug)]
 struct Taken<K> {
     total: u64,
-    by_key: HashMap<K, u64>,
+    /// With a fast hash, because each request comes here. Its seed is random.
+    by_key: HashMap<K, u64, RandomState>,
 }
 
 /// Bytes taken from a [`BytePool`] for one or two keys, each with its maximum. Given back on drop.
@@ -35,7 +38,7 @@ pub struct ByteShare<K: Eq + Hash + Copy> {
 
 impl<K: Eq + Hash + Copy> BytePool<K> {
     pub fn new(capacity: u64) -> Arc<Self> {
-        Arc::new(Self { capacity, taken: Mutex::new(Taken { total: 0, by_key: HashMap::new() }) })
+        Arc::new(Self { capacity, taken: Mutex::new(Taken { total: 0, by_key: HashMap::default() }) })
     }
 
     /// Takes the first bytes of a share. Returns `None` if one of the limits would be exceeded.
@@ -81,10 +84,10 @@ impl<K: Eq + Hash + Copy> ByteShare<K> {
         let mut taken = lock_unpoisoned(&self.pool.taken);
         taken.total -= bytes;
         for (key, _) in self.keys.iter().flatten() {
-            if let Some(of_key) = taken.by_key.get_mut(key) {
-                *of_key -= bytes;
-                if *of_key == 0 {
-                    taken.by_key.remove(key);
+            if let Entry::Occupied(mut of_key) = taken.by_key.entry(*key) {
+                *of_key.get_mut() -= bytes;
+                if *of_key.get() == 0 {
+                    of_key.remove();
                 }
             }
         }
