@@ -6,7 +6,7 @@
 /// The server's clock in milliseconds, as SQL.
 macro_rules! server_clock {
     () => {
-        "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)"
+        "cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint)"
     };
 }
 
