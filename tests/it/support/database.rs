@@ -8,6 +8,7 @@ use std::{path::Path, time::Duration};
 use yarrow::store::{OwnedSqlValue, SqlColumn, SqlParameters, SqlValue};
 
 use super::server::postgresql;
+use postgres::error::SqlState;
 
 /// A connection to the database.
 pub struct Database(Engine);
@@ -69,7 +70,14 @@ impl Database {
         match &self.0 {
             Engine::File(connection) => connection.execute_batch(sql).map_err(|error| error.to_string()),
             Engine::Server(client) => {
-                client.borrow_mut().batch_execute(&for_server(sql)).map_err(|error| format!("{error:?}"))
+                let mut client = client.borrow_mut();
+                let mut executed = client.batch_execute(&for_server(sql));
+                // A change of tables and a read of the service may wait for each other; the server then ends one of them.
+                while executed.as_ref().is_err_and(|error| error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED)) {
+                    client.batch_execute("rollback").map_err(|error| format!("{error:?}"))?;
+                    executed = client.batch_execute(&for_server(sql));
+                }
+                executed.map_err(|error| format!("{error:?}"))
             }
         }
     }
