@@ -1,7 +1,7 @@
 //! Account deletion: one write deletes the user and everything small, or nothing.
 //!
 //! From then on the user does not exist, and nobody sees the rows that are left: those whose number grows with the use of
-//! the account. They are deleted next, in many small writes: see [`erasure`](super::erasure).
+//! the account. They are deleted next, in many small writes: see [`super::erasure`].
 //!
 //! Records without personal data stay under the user's id, which is never reused: ledger entries, orders, purchases, and
 //! records of interpretations and violations without their texts. A background job erases the user's entries from the
