@@ -27,6 +27,7 @@ const REQUEST: u64 = 10 << 10;
 const HEADER: usize = 160;
 /// Bytes of heads whose requests do not run yet.
 const ARRIVING: u64 = 8 << 20;
+
 /// The party that bytes are held for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
@@ -61,9 +62,9 @@ impl HeldPools {
 
     /// Takes the bytes of a request whose head has arrived, until it runs: with HTTP/2 many may wait for that. Returns `None`
     /// if there are too many.
-    pub fn arrive(&self, client: IpAddr, headers: &HeaderMap) -> Option<Arriving> {
+    pub fn arrive(&self, client: IpAddr, headers: &HeaderMap) -> Option<ByteShare<Peer>> {
         let network = Peer::Network(network_of(client));
-        self.arriving.take([Some((network, ARRIVING)), None], texts(headers)).map(Arriving)
+        self.arriving.take([Some((network, ARRIVING)), None], texts(headers))
     }
 
     fn take(&self, known: Option<Peer>, client: IpAddr, bytes: u64) -> Option<ByteShare<Peer>> {
@@ -74,9 +75,6 @@ impl HeldPools {
         }
     }
 }
-
-/// The bytes of a request that does not run yet.
-pub struct Arriving(#[expect(dead_code, reason = "given back on drop")] ByteShare<Peer>);
 
 fn texts(headers: &HeaderMap) -> u64 {
     headers.values().map(|value| (value.len() + HEADER) as u64).sum()
@@ -112,8 +110,8 @@ impl HeldBytes {
     /// As [`Self::admit`].
     pub fn grow(&self, bytes: usize) -> Result<()> {
         let mut share = lock_unpoisoned(&self.0);
-        let has_room = share.as_mut().is_some_and(|share| share.grow(bytes as u64));
-        if has_room { Ok(()) } else { Err(too_many_held()) }
+        let has_grown = share.as_mut().is_some_and(|share| share.grow(bytes as u64));
+        if has_grown { Ok(()) } else { Err(too_many_held()) }
     }
 
     /// Keeps no more than an idle stream takes.

@@ -144,7 +144,11 @@ async fn admit(
 ) -> Result<Option<Response<Body>>> {
     let meta = Arc::clone(&console.context.meta);
     let admitted = admit_caller(route, console).await;
-    meta.admit(&state.held, &console.context.caller, &console.context.headers)?;
+    if let Err(error) = meta.admit(&state.held, &console.context.caller, &console.context.headers) {
+        // It is not in the ledger, so nothing more of it is read.
+        drop(mem::take(body));
+        return Err(error);
+    }
     admitted?;
     if route.method == Method::POST {
         read_form(console, target, mem::take(body)).await?;

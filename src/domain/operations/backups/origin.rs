@@ -42,9 +42,12 @@ impl Origin {
     /// # Errors
     /// `backup_unusable` without a key, unless waived; those of the file system.
     pub fn for_restore(config: &Config, is_waived: bool) -> Result<Self> {
-        match if is_waived { Self::Unproven } else { Self::at_hand(config)? } {
-            Self::Unproven if !is_waived => Err(unproven("The backup", "no server key is at hand to check it with")),
-            origin => Ok(origin),
+        if is_waived {
+            return Ok(Self::Unproven);
+        }
+        match Self::at_hand(config)? {
+            Self::Unproven => Err(unproven("The backup", "no server key is at hand to check it with")),
+            sealed @ Self::Sealed(_) => Ok(sealed),
         }
     }
 

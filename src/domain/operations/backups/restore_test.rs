@@ -50,7 +50,7 @@ impl RestoreTest {
 }
 
 /// Returns the server key under which a backup was filled: the configured one, or the one that it carries.
-fn key_of(config: &Config, copy: &DatabaseCopy) -> Result<Option<ServerKey>> {
+pub(super) fn key_of(config: &Config, copy: &DatabaseCopy) -> Result<Option<ServerKey>> {
     if let Some(configured) = &config.auth.secret_key {
         return Ok(Some(ServerKey::from_bytes(configured.expose_secret().as_bytes())));
     }

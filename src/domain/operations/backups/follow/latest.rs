@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -18,6 +17,7 @@ use super::{
         manifest::{self, Checksum},
         offsite::{self, Bucket},
         origin::Origin,
+        restore_test::key_of,
         status::store_outcome,
     },
     changes_object::ChangesObject,
@@ -232,10 +232,8 @@ fn assemble_and_check(
     ensure_known_schema(target, &copy)?;
     let faults = copy.faults()?;
     progress("checking", 1, 2);
-    let configured = config.auth.secret_key.as_ref().map(|key| key.expose_secret().as_bytes().to_vec());
-    let carried = DatabaseCopy::open(&state.base_path, clock.now())?.contents()?.remove(SERVER_KEY);
-    let copy = match configured.or(carried) {
-        Some(key) => copy.with_keys(ServerKey::from_bytes(&key)),
+    let copy = match key_of(config, &DatabaseCopy::open(&state.base_path, clock.now())?)? {
+        Some(key) => copy.with_keys(key),
         None => copy,
     };
     if !faults.structure.is_empty() {
