@@ -78,6 +78,15 @@ export async function signIn(page, demo) {
   await page.click("main button[type=submit].primary");
 }
 
+/** Waits for a condition that no event announces, at most ten seconds. */
+export async function waitUntil(condition, message) {
+  const end = Date.now() + 10_000;
+  while (!await condition()) {
+    assert.ok(Date.now() < end, message);
+    await new Promise(resolve => setTimeout(resolve, 100));
+  }
+}
+
 /** Collects everything that a page must not do. Returns the list, which grows while pages load. */
 export function watch(page, demo) {
   const faults = [];
