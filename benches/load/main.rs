@@ -15,6 +15,7 @@
 mod support;
 
 mod bare;
+mod counts;
 mod disk;
 mod options;
 mod peers;
@@ -37,7 +38,7 @@ use crate::{
     peers::Peers,
     postgresql::SeededServer,
     report::{Contestant, Report, Round},
-    seed::Seed,
+    seed::{Seed, Size},
     support::{
         Failure,
         client::{self, Answered, Plan},
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
     let outcome = match options.role {
         Some(Role::Bare) => bare::serve(None),
         Some(Role::EachCommits) => bare::serve(Some(&options.database())),
+        None if options.count => counts::measure(&options),
         None => measure(&options),
     };
     match outcome {
@@ -91,8 +93,9 @@ fn measure(options: &Options) -> Result<(), Failure> {
     let machine = Machine::prepare()?;
     let temporary = tempfile::tempdir_in(options.directory())?;
     println!("{}", machine.description());
-    println!("seeding {} users", seed::USERS);
-    let seed = Seed::make(&temporary.path().join("seed"))?;
+    let size = Size::LARGE;
+    println!("seeding {} users", size.users);
+    let seed = Seed::make(&temporary.path().join("seed"), size)?;
     let peers = Peers::prepare(options.peers.as_deref(), temporary.path())?;
     let fill = |address: &String| SeededServer::prepare(address, &seed, temporary.path());
     let postgresql = options.postgresql.as_ref().map(fill).transpose()?;
@@ -106,9 +109,6 @@ fn measure(options: &Options) -> Result<(), Failure> {
         }
     }
     report.print();
-    if options.guard {
-        return report.guard();
-    }
     if options.beside.is_some() {
         report.print_comparison();
         return Ok(());
@@ -142,7 +142,7 @@ impl Bench<'_> {
             let mut measurement = self.measure_once(case, *contestant)?;
             for _ in 0..REPEATS {
                 let is_alone = measurement.others <= DISTURBED_ABOVE || *contestant == Contestant::OnPostgres;
-                if is_alone || self.options.quick || self.options.guard {
+                if is_alone || self.options.quick {
                     break;
                 }
                 let again = self.measure_once(case, *contestant)?;
@@ -159,7 +159,6 @@ impl Bench<'_> {
         match self.options {
             Options { beside: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::AnotherBuild],
             Options { postgresql: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::OnPostgres],
-            Options { guard: true, .. } => vec![Contestant::Bare, Contestant::Yarrow],
             _ => case.contestants().iter().copied().filter(|contestant| self.peers.has(*contestant)).collect(),
         }
     }
@@ -229,7 +228,7 @@ impl Bench<'_> {
         if contestant == Contestant::Bare {
             return Ok(());
         }
-        let expected = answered.saves + seed::SEEDED_RECORDS;
+        let expected = answered.saves + self.seed.size.records();
         if contestant == Contestant::PocketBase {
             return at_least("castings", pocketbase::count_saved(data)?, expected);
         }
@@ -238,7 +237,7 @@ impl Bench<'_> {
             _ => disk::count(&data.join("yarrow.db"), table),
         };
         at_least("castings", count("history")?, expected)?;
-        at_least("ledger entries", count("ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
+        at_least("ledger entries", count("ledger_entries")?, answered.consumes + 2 * u64::from(self.seed.size.users))?;
         at_least("orders", count("payment_orders")?, answered.orders)?;
         let is_service = matches!(
             contestant,

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
-use crate::{report::GUARDED, workload::Workload};
+use crate::workload::Workload;
 
 /// Measures the service under load, against a bare server and against one commit per request.
 #[derive(Debug, Parser)]
@@ -28,10 +28,13 @@ pub struct Options {
     /// Fail if a target is missed by more than 15%.
     #[arg(long)]
     pub check: bool,
-    /// Measure only the guarded cases, on the bare server and the service, and fail if one takes far more CPU time than
-    /// its stored figure. For development builds, on any machine.
+    /// Count instructions and allocations of each kind of request instead, and fail if one needs more than its budget.
+    /// Needs valgrind. For any build, on any machine.
     #[arg(long)]
-    pub guard: bool,
+    pub count: bool,
+    /// Store the counts as the new budgets.
+    #[arg(long, requires = "count")]
+    pub accept: bool,
     /// Measure another build of the service in turn with this one, to see the effect of a change.
     #[arg(long)]
     pub beside: Option<PathBuf>,
@@ -78,16 +81,16 @@ impl Options {
     }
 
     pub fn cases(&self, all: &[Workload]) -> Vec<Workload> {
-        let is_wanted = |case: &Workload| {
-            let is_guarded = !self.guard || GUARDED.iter().any(|(guarded, _)| guarded == case);
-            is_guarded && self.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()))
-        };
-        all.iter().copied().filter(is_wanted).collect()
+        all.iter().copied().filter(|case| self.is_wanted(case.name())).collect()
+    }
+
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|text| name.contains(text.as_str()))
     }
 
     /// Returns true if cases were selected: figures without load are then left out.
     pub fn only_load(&self) -> bool {
-        self.guard || self.only.is_some()
+        self.only.is_some()
     }
 
     pub fn directory(&self) -> PathBuf {

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::{
-    seed,
+    seed::{self, Size},
     support::{
         Failure,
         process::{Machine, Server},
@@ -73,7 +73,7 @@ impl PocketBase {
             Workload::Save | Workload::SaveAlone => Some(Requests::writing(Kind::Save, of_all(save))),
             Workload::Mix => Some(Requests::mixed(of_all(profile), 10, Kind::Save, of_all(save))),
             Workload::List => {
-                let readers = self.tokens[..seed::READERS as usize].iter();
+                let readers = self.tokens[..Size::LARGE.readers as usize].iter();
                 Some(Requests::reading(readers.map(|token| list(token)).collect()))
             }
             _ => None,
@@ -134,7 +134,7 @@ fn fill(database: &Path) -> Result<Vec<String>, Failure> {
     let casting = Casting::sample();
     let transaction = connection.transaction()?;
     let mut tokens = Vec::new();
-    for user in 0..seed::USERS {
+    for user in 0..Size::LARGE.users {
         let (id, key) = (id_of(user as usize), format!("{user:050}"));
         transaction
             .prepare_cached("insert into users (id, email, tokenKey, verified) values (?1, ?2, ?3, true)")?
@@ -142,7 +142,7 @@ fn fill(database: &Path) -> Result<Vec<String>, Failure> {
         transaction
             .prepare_cached("insert into balances (id, user, balance) values (?1, ?1, 1000000000)")?
             .execute([&id])?;
-        let records = if user < seed::READERS { seed::RECORDS_OF_READER } else { 0 };
+        let records = if user < Size::LARGE.readers { seed::RECORDS_OF_READER } else { 0 };
         for record in 0..records {
             transaction
                 .prepare_cached(

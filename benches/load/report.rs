@@ -82,12 +82,6 @@ const TARGETS: [(Workload, Contestant, f64); 17] = [
     (Workload::List, Contestant::Bare, 0.11),
     (Workload::SignIn, Contestant::Bare, 0.12),
 ];
-/// CPU time per request of the development build, as a multiple of the bare server's. Update a figure when a change
-/// makes its case dearer on purpose, or much cheaper.
-pub const GUARDED: [(Workload, f64); 4] =
-    [(Workload::Balance, 7.0), (Workload::Save, 12.0), (Workload::KeyedConsume, 10.0), (Workload::List, 20.0)];
-/// Factor above the stored figure that counts as a collapse instead of noise.
-const COLLAPSED_ABOVE: f64 = 2.5;
 /// Tolerance of `--check`, so that noise on another machine does not fail it.
 const CHECKED_AT: f64 = 0.85;
 /// Utilisation of a core from which a server counts as saturated.
@@ -170,21 +164,6 @@ impl Report {
                 && ratio.spread.median < target * CHECKED_AT
             {
                 return Err(format!("{}: {:.3}, target {target}", case.name(), ratio.spread.median).into());
-            }
-        }
-        Ok(())
-    }
-
-    /// # Errors
-    /// A guarded case takes far more CPU time than its stored figure.
-    pub fn guard(&self) -> Result<(), Failure> {
-        for (case, stored) in GUARDED {
-            let rounds = self.cases.get(&case).ok_or("a guarded case was not measured")?;
-            let cpu: Value = |measured| measured.cpu_per_request;
-            let ratio = of_ratios(rounds, Contestant::Yarrow, Contestant::Bare, cpu);
-            println!("{}: {} times the bare server's processor time, stored {stored}", case.name(), ratio.show());
-            if ratio.median > stored * COLLAPSED_ABOVE {
-                return Err(format!("{} takes {:.1} times what it did", case.name(), ratio.median / stored).into());
             }
         }
         Ok(())

@@ -112,8 +112,8 @@ impl Workload {
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),
             Self::CompressedList => Requests::reading(of_readers(|account| list(account, "accept-encoding: gzip\r\n"))),
-            Self::SignIn => sign_ins(&seed::returning().collect::<Vec<_>>()),
-            Self::FirstSignIn => sign_ins(&seed::newcomers().collect::<Vec<_>>()),
+            Self::SignIn => sign_ins(&seed::returning(seed.size).collect::<Vec<_>>()),
+            Self::FirstSignIn => sign_ins(&seed::newcomers(seed.size).collect::<Vec<_>>()),
         }
     }
 }
@@ -123,11 +123,11 @@ pub fn hello() -> Requests {
     Requests::reading(vec![request("GET", "/hello", "", "")])
 }
 
-fn get(path: &str, account: &Account) -> Vec<u8> {
+pub fn get(path: &str, account: &Account) -> Vec<u8> {
     request("GET", path, &authorization(account), "")
 }
 
-fn authorization(account: &Account) -> String {
+pub fn authorization(account: &Account) -> String {
     format!("authorization: Bearer {}\r\n", account.token)
 }
 
@@ -159,8 +159,8 @@ fn list(account: &Account, more: &str) -> Vec<u8> {
 /// Signs users in so that consecutive numbers are far apart. People do not sign in by number, and sequential numbers
 /// would make index writes cheaper.
 fn sign_ins(phone_numbers: &[String]) -> Requests {
-    /// The golden section of 100,000, coprime to it.
-    const STRIDE: usize = 61_803;
+    /// A prime, coprime to the number of codes.
+    const STRIDE: usize = 61_813;
     let count = phone_numbers.len();
     Requests::once((0..count).map(|number| sign_in(&phone_numbers[number * STRIDE % count])).collect())
 }

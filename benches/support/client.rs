@@ -192,7 +192,7 @@ impl Connection {
 }
 
 /// Returns the status once the whole response has arrived.
-fn complete_answer(bytes: &[u8]) -> Result<Option<u16>, Failure> {
+pub fn complete_answer(bytes: &[u8]) -> Result<Option<u16>, Failure> {
     let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head_text = std::str::from_utf8(&bytes[..head])?;
     let mut lines = head_text.split("\r\n");

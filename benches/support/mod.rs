@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each measurement takes what it needs")]
 
+pub mod callgrind;
 pub mod chart;
 pub mod client;
 pub mod measurement;

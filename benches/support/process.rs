@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc,
+    sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
 };
 
@@ -84,6 +84,8 @@ impl Machine {
 pub struct Server {
     process: Child,
     address: SocketAddr,
+    /// The lines of its log so far, if it writes one.
+    lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -118,7 +120,9 @@ impl Server {
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
-        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let mut server =
+            Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), lines: Arc::default() };
+        let log = Arc::clone(&server.lines);
         let (sender, receiver) = mpsc::channel();
         // The thread reads to the end, so that the server never waits for its log to be read.
         std::thread::spawn(move || {
@@ -127,8 +131,11 @@ impl Server {
                 if let Some(address) = address {
                     // The receiver is gone if the start timed out.
                     let _ = sender.send(address);
-                } else if !line.contains("stopping") {
+                } else if !line.contains("stopping") && !line.contains("code is") {
                     eprintln!("{line}");
+                }
+                if let Ok(mut log) = log.lock() {
+                    log.push(line);
                 }
             }
         });
@@ -139,7 +146,7 @@ impl Server {
     /// Spawns a server that listens on a given address and does not report it.
     pub fn spawn_at(mut command: Command, address: SocketAddr) -> Result<Self, Failure> {
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let server = Self { process, address };
+        let server = Self { process, address, lines: Arc::default() };
         let deadline = Instant::now() + STARTED_WITHIN;
         while Instant::now() < deadline {
             if TcpStream::connect(address).is_ok() {
@@ -152,6 +159,24 @@ impl Server {
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits for the newest line of the log that contains all of these texts.
+    pub fn line_with(&self, texts: &[&str]) -> Result<String, Failure> {
+        let deadline = Instant::now() + STARTED_WITHIN;
+        while Instant::now() < deadline {
+            let lines = self.lines.lock().map_err(|_| "the reader of the log panicked")?;
+            if let Some(line) = lines.iter().rev().find(|line| texts.iter().all(|text| line.contains(text))) {
+                return Ok(line.clone());
+            }
+            drop(lines);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Err(format!("the log has no line with {texts:?}").into())
     }
 
     /// Returns resident anonymous memory in bytes.

@@ -1,0 +1,348 @@
+//! Counts what one request of each kind costs, and compares it with its stored budget: `-- --count`.
+//!
+//! Every budget is thousands of instructions of workers, database writer and the writer of the network log, and calls of the
+//! allocator, for one request. The build decides the column of budgets: a development build needs several times more.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{
+    disk,
+    options::Options,
+    seed::{Account, Seed, Size},
+    support::{
+        Failure,
+        callgrind::{Counter, Spent},
+        client::complete_answer,
+        process::yarrow_program,
+        requests::{Random, request},
+    },
+    workload::{Workload, authorization},
+};
+
+/// Requests before the first that is counted: caches, prepared statements and what a user's first request writes are then as
+/// they stay.
+const WARM_UP: usize = 80;
+const COUNTED: usize = 60;
+/// A count above its budget by this factor fails.
+const FAILS_ABOVE: f64 = 1.1;
+const BUDGETS: &str = "benches/load/budgets.tsv";
+const LOGGED_WITHIN: Duration = Duration::from_secs(20);
+
+/// A kind of request.
+#[derive(Clone, Copy)]
+enum Row {
+    Load(Workload),
+    Order,
+    /// A code and the sign-in with it, after so many codes of the day.
+    CodeAndSignIn,
+    Session,
+    Interpretation,
+    Chat,
+}
+
+const ROWS: [Row; 16] = [
+    Row::Load(Workload::Profile),
+    Row::Load(Workload::Balance),
+    Row::Load(Workload::UnreadCount),
+    Row::Load(Workload::Save),
+    Row::Load(Workload::Consume),
+    Row::Load(Workload::KeyedConsume),
+    Row::Load(Workload::KeyedAtRandom),
+    Row::Load(Workload::List),
+    Row::Load(Workload::CompressedList),
+    Row::Load(Workload::SignIn),
+    Row::Load(Workload::FirstSignIn),
+    Row::Order,
+    Row::CodeAndSignIn,
+    Row::Session,
+    Row::Interpretation,
+    Row::Chat,
+];
+
+impl Row {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Load(workload) => workload.name(),
+            Self::Order => Workload::Order.name(),
+            Self::CodeAndSignIn => "code and sign-in",
+            Self::Session => "session, three coins",
+            Self::Interpretation => "interpretation, offline",
+            Self::Chat => "chat, offline",
+        }
+    }
+}
+
+/// Counts every row, prints the table, and compares it with the budgets.
+///
+/// # Errors
+/// A row needs more than its budget; valgrind is missing; a request fails.
+pub fn measure(options: &Options) -> Result<(), Failure> {
+    let temporary = tempfile::tempdir_in(options.directory())?;
+    let mut counts = Vec::new();
+    let early = Size { with_code: 0, ..Size::SMALL };
+    for (size, rows, suffix) in [(Size::SMALL, &ROWS[..], ""), (early, &[Row::CodeAndSignIn][..], ", first of the day")] {
+        let names: Vec<_> = rows.iter().map(|row| (*row, format!("{}{suffix}", row.name()))).collect();
+        if !names.iter().any(|(_, name)| options.is_wanted(name)) {
+            continue;
+        }
+        let mut bench = Bench::start(&temporary.path().join(format!("codes-{}", size.with_code)), size)?;
+        for (row, name) in names.into_iter().filter(|(_, name)| options.is_wanted(name)) {
+            counts.push((name, bench.count(row)?));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(BUDGETS);
+    let build = build();
+    let mut budgets = Budgets::read(&path)?;
+    let over = budgets.print(&build, &counts);
+    if options.accept {
+        budgets.accept(build, &counts);
+        return Ok(fs::write(path, budgets.text())?);
+    }
+    if over.is_empty() { Ok(()) } else { Err(format!("more than 1.1 times the budget: {}", over.join(", ")).into()) }
+}
+
+/// Returns the name of the profile that the program was built with.
+fn build() -> String {
+    let program = yarrow_program();
+    let directory = program.parent().and_then(Path::file_name).unwrap_or_default();
+    directory.to_string_lossy().into_owned()
+}
+
+/// A server with its data and one connection.
+struct Bench {
+    seed: Seed,
+    data: PathBuf,
+    counter: Counter,
+    stream: TcpStream,
+    random: Random,
+    /// Requests answered so far, all of which the network log records.
+    answered: u64,
+    /// Codes asked for so far.
+    codes: u32,
+}
+
+impl Bench {
+    fn start(directory: &Path, size: Size) -> Result<Self, Failure> {
+        let seed = Seed::make(&directory.join("seed"), size)?;
+        let data = directory.join("data");
+        seed.copy_to(&data)?;
+        let settings = [
+            ("YARROW_BACKUP_EVERY", "0 s"),
+            ("YARROW_DATABASE_CHECK_EVERY", "0 s"),
+            ("YARROW_PAYMENT_ORDER_REUSE", "0 s"),
+            // Everything is slow under valgrind.
+            ("YARROW_LIMITS_SLOW_REQUEST", "1 m"),
+            ("YARROW_LIMITS_SLOW_QUERY", "1 m"),
+        ];
+        let counter = Counter::start(&data, &directory.join("counts"), &settings)?;
+        let stream = TcpStream::connect(counter.server.address())?;
+        stream.set_nodelay(true)?;
+        Ok(Self { seed, data, counter, stream, random: Random::new(0), answered: 0, codes: 0 })
+    }
+
+    /// Returns what one request of this kind spends.
+    fn count(&mut self, row: Row) -> Result<Count, Failure> {
+        let mut send = self.sender(row)?;
+        for _ in 0..WARM_UP {
+            send(self)?;
+        }
+        self.wait_for_log()?;
+        self.counter.begin()?;
+        for _ in 0..COUNTED {
+            send(self)?;
+        }
+        self.wait_for_log()?;
+        Ok(Count::of_one(self.counter.end()?))
+    }
+
+    /// Returns a function that sends the next request of this kind.
+    fn sender(&mut self, row: Row) -> Result<Box<dyn FnMut(&mut Self) -> Result<(), Failure>>, Failure> {
+        let accounts = self.seed.accounts.clone();
+        let account = move |number: usize| accounts[number % accounts.len()].clone();
+        let mut number = 0;
+        let mut next = move || {
+            number += 1;
+            account(number)
+        };
+        Ok(match row {
+            Row::Load(workload) => self.prepared(workload),
+            Row::Order => self.prepared(Workload::Order),
+            Row::CodeAndSignIn => Box::new(Self::sign_in),
+            Row::Session => Box::new(move |bench| bench.cast(&next()).map(drop)),
+            Row::Interpretation => {
+                let mut sessions = Vec::new();
+                for _ in 0..WARM_UP + COUNTED {
+                    let account = next();
+                    sessions.push((self.cast(&account)?, account));
+                }
+                Box::new(move |bench| {
+                    let (session, account) = sessions.pop().ok_or("no session is left")?;
+                    let path = format!("/api/v1/sessions/{session}/interpretation");
+                    bench.send(&request("POST", &path, &authorization(&account), "")).map(drop)
+                })
+            }
+            Row::Chat => Box::new(move |bench| {
+                let body = r#"{"messages":[{"role":"user","content":"今天适合出门吗？"}]}"#;
+                bench.send(&request("POST", "/llm/chat", &authorization(&next()), body)).map(drop)
+            }),
+        })
+    }
+
+    fn prepared(&self, workload: Workload) -> Box<dyn FnMut(&mut Self) -> Result<(), Failure>> {
+        let requests = workload.requests(&self.seed);
+        Box::new(move |bench| {
+            let mut bytes = Vec::new();
+            requests.next(&mut bench.random, &mut bytes).ok_or("no request is left")?;
+            bench.send(&bytes).map(drop)
+        })
+    }
+
+    /// Asks for a code from an address of its own, and signs in with it.
+    fn sign_in(&mut self) -> Result<(), Failure> {
+        self.codes += 1;
+        let (phone_number, [_, _, high, low]) = (format!("136{:08}", self.codes), self.codes.to_be_bytes());
+        let from = format!("x-forwarded-for: 203.0.{high}.{low}\r\n");
+        let body = format!(r#"{{"phoneNumber":"{phone_number}"}}"#);
+        self.send(&request("POST", "/auth/send-code", &from, &body))?;
+        let line = self.counter.server.line_with(&[&phone_number, "code is "])?;
+        let (_, code) = line.split_once("code is ").ok_or("a message without a code")?;
+        let code: String = code.chars().take_while(char::is_ascii_digit).collect();
+        let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{code}"}}"#);
+        self.send(&request("POST", "/auth/login", &from, &body)).map(drop)
+    }
+
+    /// Casts three coins and returns the id of the session.
+    fn cast(&mut self, account: &Account) -> Result<String, Failure> {
+        let body = r#"{"question":"今年换工作合适吗？","method":"three_coins"}"#;
+        let answer: Value =
+            serde_json::from_slice(&self.send(&request("POST", "/api/v1/sessions", &authorization(account), body))?)?;
+        Ok(answer["id"].as_str().ok_or("a session without an id")?.to_owned())
+    }
+
+    /// Sends a request and returns the body of its answer.
+    fn send(&mut self, request: &[u8]) -> Result<Vec<u8>, Failure> {
+        self.stream.write_all(request)?;
+        let (mut bytes, mut piece) = (Vec::new(), [0; 1 << 16]);
+        let status = loop {
+            if let Some(status) = complete_answer(&bytes)? {
+                break status;
+            }
+            match self.stream.read(&mut piece)? {
+                0 => return Err("the server closed the connection".into()),
+                length => bytes.extend_from_slice(&piece[..length]),
+            }
+        };
+        if !(200..300).contains(&status) {
+            return Err(format!("not a 2xx: {}", String::from_utf8_lossy(&bytes)).into());
+        }
+        self.answered += 1;
+        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
+        Ok(bytes.split_off(head + 4))
+    }
+
+    /// Waits until the network log has every request, so that its cost is counted with theirs.
+    fn wait_for_log(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + LOGGED_WITHIN;
+        while disk::count(&self.data.join("network-log.db"), "access_log")? < self.answered {
+            if Instant::now() > deadline {
+                return Err("the network log does not have every request".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// What one request spends.
+struct Count {
+    /// Thousands of instructions.
+    workers: f64,
+    writer: f64,
+    log: f64,
+    allocations: f64,
+}
+
+impl Count {
+    #[expect(clippy::cast_precision_loss, reason = "far below a float's exact range")]
+    fn of_one(spent: Spent) -> Self {
+        let each = |count: u64| count as f64 / COUNTED as f64;
+        Self {
+            workers: each(spent.workers) / 1e3,
+            writer: each(spent.writer) / 1e3,
+            log: each(spent.log) / 1e3,
+            allocations: each(spent.allocations),
+        }
+    }
+
+    fn instructions(&self) -> f64 {
+        self.workers + self.writer + self.log
+    }
+}
+
+/// The stored budgets: by build and row, thousands of instructions and allocations.
+struct Budgets(BTreeMap<(String, String), (f64, f64)>);
+
+impl Budgets {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
+        let mut budgets = BTreeMap::new();
+        for line in text.lines().skip(1) {
+            let [build, row, instructions, allocations] = line.split('\t').collect::<Vec<_>>()[..] else {
+                return Err(format!("not a budget: {line}").into());
+            };
+            budgets.insert((build.to_owned(), row.to_owned()), (instructions.parse()?, allocations.parse()?));
+        }
+        Ok(Self(budgets))
+    }
+
+    /// Prints the table and returns the rows that are above their budget, or have none.
+    fn print(&self, build: &str, counts: &[(String, Count)]) -> Vec<String> {
+        println!("thousands of instructions for a request, {build} build\n");
+        println!(
+            "{:<36} {:>8} {:>8} {:>6} {:>8} {:>8} {:>12} {:>8}",
+            "request", "workers", "writer", "log", "all", "budget", "allocations", "budget"
+        );
+        let mut over = Vec::new();
+        for (name, count) in counts {
+            let (instructions, allocations) =
+                self.0.get(&(build.to_owned(), name.clone())).copied().unwrap_or((0.0, 0.0));
+            println!(
+                "{name:<36} {:>8.1} {:>8.1} {:>6.1} {:>8.1} {instructions:>8.1} {:>12.1} {allocations:>8.1}",
+                count.workers,
+                count.writer,
+                count.log,
+                count.instructions(),
+                count.allocations
+            );
+            if count.instructions() > instructions * FAILS_ABOVE || count.allocations > allocations * FAILS_ABOVE {
+                over.push(name.clone());
+            }
+        }
+        over
+    }
+
+    fn accept(&mut self, build: String, counts: &[(String, Count)]) {
+        for (name, count) in counts {
+            self.0.insert((build.clone(), name.clone()), (count.instructions(), count.allocations));
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = "build\trequest\tthousands of instructions\tallocations\n".to_owned();
+        for ((build, row), (instructions, allocations)) in &self.0 {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{build}\t{row}\t{instructions:.1}\t{allocations:.1}");
+        }
+        text
+    }
+}
