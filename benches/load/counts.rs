@@ -23,7 +23,6 @@ use crate::{
         Failure,
         callgrind::{Counter, Spent},
         client::complete_answer,
-        process::yarrow_program,
         requests::{Random, request},
     },
     workload::{Workload, authorization},
@@ -87,6 +86,7 @@ impl Row {
 /// # Errors
 /// A row needs more than its budget; valgrind is missing; a request fails.
 pub fn measure(options: &Options) -> Result<(), Failure> {
+    let program = options.program();
     let temporary = tempfile::tempdir_in(options.directory())?;
     let mut counts = Vec::new();
     let early = Size { with_code: 0, ..Size::SMALL };
@@ -95,13 +95,13 @@ pub fn measure(options: &Options) -> Result<(), Failure> {
         if !names.iter().any(|(_, name)| options.is_wanted(name)) {
             continue;
         }
-        let mut bench = Bench::start(&temporary.path().join(format!("codes-{}", size.with_code)), size)?;
+        let mut bench = Bench::start(&program, &temporary.path().join(format!("codes-{}", size.with_code)), size)?;
         for (row, name) in names.into_iter().filter(|(_, name)| options.is_wanted(name)) {
             counts.push((name, bench.count(row)?));
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(BUDGETS);
-    let build = build();
+    let build = build(&program);
     let mut budgets = Budgets::read(&path)?;
     let over = budgets.print(&build, &counts);
     if options.accept {
@@ -112,8 +112,7 @@ pub fn measure(options: &Options) -> Result<(), Failure> {
 }
 
 /// Returns the name of the profile that the program was built with.
-fn build() -> String {
-    let program = yarrow_program();
+fn build(program: &Path) -> String {
     let directory = program.parent().and_then(Path::file_name).unwrap_or_default();
     directory.to_string_lossy().into_owned()
 }
@@ -132,7 +131,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn start(directory: &Path, size: Size) -> Result<Self, Failure> {
+    fn start(program: &Path, directory: &Path, size: Size) -> Result<Self, Failure> {
         let seed = Seed::make(&directory.join("seed"), size)?;
         let data = directory.join("data");
         seed.copy_to(&data)?;
@@ -144,7 +143,7 @@ impl Bench {
             ("YARROW_LIMITS_SLOW_REQUEST", "1 m"),
             ("YARROW_LIMITS_SLOW_QUERY", "1 m"),
         ];
-        let counter = Counter::start(&data, &directory.join("counts"), &settings)?;
+        let counter = Counter::start(program, &data, &directory.join("counts"), &settings)?;
         let stream = TcpStream::connect(counter.server.address())?;
         stream.set_nodelay(true)?;
         Ok(Self { seed, data, counter, stream, random: Random::new(0), answered: 0, codes: 0 })

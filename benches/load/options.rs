@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
-use crate::workload::Workload;
+use crate::{support::process::yarrow_program, workload::Workload};
 
 /// Measures the service under load, against a bare server and against one commit per request.
 #[derive(Debug, Parser)]
@@ -32,6 +32,9 @@ pub struct Options {
     /// Needs valgrind. For any build, on any machine.
     #[arg(long)]
     pub count: bool,
+    /// Count for this program, such as `target/release/yarrow`, instead of the one that was built with the benchmark.
+    #[arg(long, requires = "count")]
+    program: Option<PathBuf>,
     /// Store the counts as the new budgets.
     #[arg(long, requires = "count")]
     pub accept: bool,
@@ -91,6 +94,10 @@ impl Options {
     /// Returns true if cases were selected: figures without load are then left out.
     pub fn only_load(&self) -> bool {
         self.only.is_some()
+    }
+
+    pub fn program(&self) -> PathBuf {
+        self.program.clone().unwrap_or_else(yarrow_program)
     }
 
     pub fn directory(&self) -> PathBuf {

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Failure,
-    process::{Server, yarrow, yarrow_program},
+    process::{Server, yarrow},
 };
 
 /// Functions of the allocator; each call is an allocation.
@@ -42,11 +42,11 @@ impl Counter {
     ///
     /// # Errors
     /// Valgrind is not installed, or the server does not start.
-    pub fn start(data: &Path, directory: &Path, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn start(program: &Path, data: &Path, directory: &Path, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         fs::create_dir_all(directory)?;
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["-q", "--tool=callgrind", "--separate-threads=yes", "--instr-atstart=no"]);
-        valgrind.arg(format!("--callgrind-out-file={}", directory.join("out").display())).arg(yarrow_program());
+        valgrind.arg(format!("--callgrind-out-file={}", directory.join("out").display())).arg(program);
         let mut command = yarrow(valgrind, data);
         command.env("YARROW_SERVER_WORKERS", "1").envs(settings.iter().copied());
         let server = Server::spawn(command).map_err(|error| format!("{error} under valgrind"))?;

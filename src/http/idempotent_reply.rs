@@ -108,7 +108,8 @@ impl RequestContext {
 
 fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: IdempotentOutcome<T>) -> Replayable<W> {
     match answered {
-        IdempotentOutcome::Fresh(done) => Replayable::Fresh(status, shown(&done)),
+        IdempotentOutcome::Fresh(_, Some(response)) => Replayable::Stored(response),
+        IdempotentOutcome::Fresh(done, None) => Replayable::Fresh(status, shown(&done)),
         IdempotentOutcome::Replayed(response) => Replayable::Replayed(response),
     }
 }

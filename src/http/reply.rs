@@ -284,9 +284,10 @@ impl<T: ToSchema + 'static> Reply for SerializedList<T> {
     }
 }
 
-/// A new resource, or the stored response to an earlier request with the same idempotency key.
+/// A new resource, or the response that is stored under the idempotency key of this request or an earlier one.
 pub enum Replayable<T> {
     Fresh(StatusCode, T),
+    Stored(StoredResponse),
     Replayed(StoredResponse),
 }
 
@@ -294,11 +295,12 @@ impl<T: Serialize + ToSchema + Send + 'static> Reply for Replayable<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Fresh(status, resource) => json_response(status, JSON, &resource),
-            Self::Replayed(StoredResponse { status, body }) => {
+            Self::Stored(StoredResponse { status, body }) => {
                 let status = StatusCode::from_u16(status).map_err(Error::internal)?;
                 let content_type = if status.is_success() { JSON } else { PROBLEM };
-                Ok(mark_replayed(response_with(status, content_type, body)))
+                Ok(response_with(status, content_type, body))
             }
+            Self::Replayed(response) => Ok(mark_replayed(Self::Stored(response).into_response()?)),
         }
     }
 
@@ -313,7 +315,7 @@ pub fn mark_replayed(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Builds the stored form of the response that [`Replayable::Fresh`] sends.
+/// Builds the response that is stored and sent.
 pub fn stored_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<StoredResponse, Error> {
     let body = serde_json::to_vec(resource).map_err(Error::internal)?;
     Ok(StoredResponse { status: status.as_u16(), body })

@@ -52,8 +52,8 @@ pub struct StoredResponse {
 /// The outcome of an idempotent request.
 #[derive(Clone, Debug)]
 pub enum IdempotentOutcome<T> {
-    /// The request was executed now.
-    Fresh(T),
+    /// The request was executed now. With a key it has the response that was stored, which is sent as it is.
+    Fresh(T, Option<StoredResponse>),
     /// The request was executed before, with this response.
     Replayed(StoredResponse),
 }
@@ -65,7 +65,7 @@ impl<T> IdempotentOutcome<T> {
     /// `internal` for a replayed response.
     pub fn fresh(self) -> Result<T> {
         match self {
-            Self::Fresh(done) => Ok(done),
+            Self::Fresh(done, _) => Ok(done),
             Self::Replayed(_) => Err(Error::internal("a request without an idempotency key got a replayed response")),
         }
     }
@@ -137,7 +137,7 @@ impl<T> IdempotentRequest<T> {
         if let Some(user) = self.user {
             users::require_in(tx, user)?;
         }
-        let Some((claim, render)) = self.key else { return effect(tx).map(IdempotentOutcome::Fresh) };
+        let Some((claim, render)) = self.key else { return Ok(IdempotentOutcome::Fresh(effect(tx)?, None)) };
         let found = find_in(tx, &claim)?;
         let has_row = found.is_some();
         if let Some(row) = found.filter(|row| row.is_live) {
@@ -147,7 +147,7 @@ impl<T> IdempotentRequest<T> {
             }
         }
         // Deletes an expired row only now, because a failed effect must change nothing.
-        let store = |response, is_free| {
+        let store = |response: &StoredResponse, is_free| {
             if has_row {
                 delete_in(tx, &claim)?;
             }
@@ -156,8 +156,9 @@ impl<T> IdempotentRequest<T> {
         match effect(tx) {
             Ok(value) => {
                 let is_free = tx.changed() == 0;
-                store(&render(Ok(&value))?, is_free)?;
-                Ok(IdempotentOutcome::Fresh(value))
+                let response = render(Ok(&value))?;
+                store(&response, is_free)?;
+                Ok(IdempotentOutcome::Fresh(value, Some(response)))
             }
             Err(error) if is_final(error.code) => {
                 tx.undo()?;

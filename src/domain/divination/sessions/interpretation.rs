@@ -120,7 +120,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
     let begin = move |tx: &Write<'_>, trace_id: &str| {
         let is_void = |response: &StoredResponse| is_void_in(tx, response);
         match once.run_unless_void_in(tx, is_void, |tx| begin_in(tx, user, &begun_session, trace_id, &terms))? {
-            IdempotentOutcome::Fresh(_) => Ok(()),
+            IdempotentOutcome::Fresh(..) => Ok(()),
             IdempotentOutcome::Replayed(_) => Err(Code::AlreadyRunning.into()),
         }
     };
