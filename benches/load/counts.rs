@@ -90,7 +90,8 @@ pub fn measure(options: &Options) -> Result<(), Failure> {
     let temporary = tempfile::tempdir_in(options.directory())?;
     let mut counts = Vec::new();
     let early = Size { with_code: 0, ..Size::SMALL };
-    for (size, rows, suffix) in [(Size::SMALL, &ROWS[..], ""), (early, &[Row::CodeAndSignIn][..], ", first of the day")] {
+    for (size, rows, suffix) in [(Size::SMALL, &ROWS[..], ""), (early, &[Row::CodeAndSignIn][..], ", first of the day")]
+    {
         let names: Vec<_> = rows.iter().map(|row| (*row, format!("{}{suffix}", row.name()))).collect();
         if !names.iter().any(|(_, name)| options.is_wanted(name)) {
             continue;

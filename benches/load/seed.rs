@@ -128,13 +128,7 @@ fn sign_everybody_in(app: &App, size: Size) -> Result<Vec<Account>, Failure> {
 
 /// Grants more than a run can use.
 fn wealth_of(user: UserId, asset: Asset) -> Posting {
-    Posting {
-        user,
-        asset,
-        delta: 1_000_000_000,
-        kind: EntryKind::Import,
-        reference: Some(format!("seed:{user}")),
-    }
+    Posting { user, asset, delta: 1_000_000_000, kind: EntryKind::Import, reference: Some(format!("seed:{user}")) }
 }
 
 fn save_castings(app: &App, readers: &[Account]) -> Result<(), Failure> {

@@ -93,6 +93,9 @@ impl Counter {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if let Some((_, thread)) = name.split_once('-') {
                 dumps.push((thread.parse()?, fs::read_to_string(&path)?));
+                if let Ok(keep) = std::env::var("KEEP_DUMPS") {
+                    fs::copy(&path, Path::new(&keep).join(&name))?;
+                }
                 fs::remove_file(&path)?;
             }
         }
@@ -113,7 +116,9 @@ impl Counter {
         let mut names = HashMap::new();
         let mut has_writer = false;
         for line in text.lines() {
-            let Some((thread, rest)) = line.strip_prefix("Thread ").and_then(|line| line.split_once(':')) else { continue };
+            let Some((thread, rest)) = line.strip_prefix("Thread ").and_then(|line| line.split_once(':')) else {
+                continue;
+            };
             let task = rest.rsplit_once("(lwpid ").ok_or("a thread without a number")?.1.trim_end_matches(')');
             // A thread may have ended meanwhile.
             let Ok(name) = fs::read_to_string(format!("/proc/{id}/task/{task}/comm")) else { continue };

@@ -120,8 +120,7 @@ impl Server {
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
-        let mut server =
-            Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), lines: Arc::default() };
+        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), lines: Arc::default() };
         let log = Arc::clone(&server.lines);
         let (sender, receiver) = mpsc::channel();
         // The thread reads to the end, so that the server never waits for its log to be read.

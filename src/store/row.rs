@@ -54,7 +54,11 @@ impl<'row> Row<'row> {
     /// # Errors
     /// If it holds something else.
     pub fn optional_text(&self, column: usize) -> RowResult<Option<&str>> {
-        if self.value(column) == Some(SqlValue::Null) { Ok(None) } else { self.text(column).map(Some) }
+        match self.value(column) {
+            Some(SqlValue::Null) => Ok(None),
+            Some(SqlValue::Text(text)) => Ok(Some(text)),
+            _ => Err(RowError::Type { column, expected: "text" }),
+        }
     }
 
     /// Borrows the bytes of a column.

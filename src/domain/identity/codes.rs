@@ -24,7 +24,7 @@ use crate::{
     metrics::Counter,
     store::{
         Read, Write,
-        sliding_window::{self, HOUR, Window, WindowUse},
+        sliding_window::{self, HOUR, WindowUse},
     },
     types::{Secret, Timestamp, named_enum},
 };
@@ -121,10 +121,9 @@ pub fn reserve_in(
     client: &ClientNetworks,
 ) -> Result<SendReservation> {
     let spent = require_budget_in(tx, limits, recipient, client)?.saturating_add(1);
-    let id = tx.one(
-        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
+    let id = tx.insert(
+        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3)",
         (recipient.0.as_str(), &client.own, tx.now.0),
-        |row| row.get(0),
     )?;
     counts::add_in(tx, CountedEvent::Sent, client.all().chain([ALL]))?;
     let budget = limits.sends_per_day;
@@ -144,29 +143,42 @@ pub fn require_budget_in(
     recipient: &AddressHmac,
     client: &ClientNetworks,
 ) -> Result<u32> {
-    // An address has few rows, because these limits keep them few.
-    let newest_first =
-        "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
-    let mut waits = Vec::new();
-    for limit in [resend_limit(limits), hourly_limit(limits), daily_limit(limits)] {
-        waits.push((limit, Window { limit, newest_first, key: recipient.0.as_str() }.opens_after_in(tx)?));
-    }
+    let mut waits = waits_of_address_in(tx, limits, recipient)?;
     let day = window_of_day(limits);
     let (spent, wait) = day.state_in(tx)?;
     waits.push((day.limit, wait));
+    let (hourly, daily) = (client_hourly_limit(limits), client_daily_limit(limits));
     let share = share_of_day(limits, spent);
-    for (own, around, most) in [
-        (client_hourly_limit(limits), "codes-network-hour", u32::MAX),
-        (client_daily_limit(limits), "codes-network-day", share),
-    ] {
-        for (subject, allowed) in client.limits(own.quota) {
-            let limit = RateLimit { name: around, quota: allowed.min(most), ..own };
-            let limit = if subject == client.own { own } else { limit };
-            waits.push((limit, CountedWindow { limit, event: CountedEvent::Sent, subject }.state_in(tx)?.1));
-        }
+    for ((subject, in_hour), (_, in_day)) in client.limits(hourly.quota).zip(client.limits(daily.quota)) {
+        let around = [
+            RateLimit { name: "codes-network-hour", quota: in_hour, ..hourly },
+            RateLimit { name: "codes-network-day", quota: in_day.min(share), ..daily },
+        ];
+        let of_subject = if subject == client.own { [hourly, daily] } else { around };
+        let states = counts::states_in(tx, CountedEvent::Sent, subject, of_subject)?;
+        waits.extend(of_subject.into_iter().zip(states.map(|(_, wait)| wait)));
     }
     sliding_window::require_open(waits)?;
     Ok(spent)
+}
+
+/// Returns the time until each limit of an address allows another message.
+fn waits_of_address_in(
+    tx: &Read<'_>,
+    limits: &AuthConfig,
+    recipient: &AddressHmac,
+) -> Result<Vec<(RateLimit, Duration)>> {
+    let limits = [resend_limit(limits), hourly_limit(limits), daily_limit(limits)];
+    let newest_first =
+        "select sent_at from code_sends where address = ?1 and sent_at <= ?2 order by sent_at desc limit ?3";
+    let most = limits.iter().map(|limit| limit.quota).max().unwrap_or_default();
+    let sends: Vec<i64> = tx.all(newest_first, (recipient.0.as_str(), tx.now.0, most), |row| row.get(0))?;
+    let wait = |limit: RateLimit| match usize::try_from(limit.quota) {
+        Ok(0) => limit.window,
+        Ok(quota) => sends.get(quota - 1).map_or(Duration::ZERO, |at| Timestamp(*at).plus(limit.window).since(tx.now)),
+        Err(_) => Duration::ZERO,
+    };
+    Ok(limits.into_iter().map(|limit| (limit, wait(limit))).collect())
 }
 
 const fn window_of_day(limits: &AuthConfig) -> CountedWindow<'static> {

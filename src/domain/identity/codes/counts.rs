@@ -36,40 +36,66 @@ pub(super) struct CountedWindow<'subject> {
     pub(super) subject: &'subject str,
 }
 
+/// Returns the number of a subject's events in a shorter and a longer window, each with the time until it accepts another
+/// one.
+pub(super) fn states_in(
+    tx: &Read<'_>,
+    event: CountedEvent,
+    subject: &str,
+    limits: [RateLimit; 2],
+) -> Result<[(u32, Duration); 2]> {
+    let mut states =
+        totals_in(tx, event, subject, limits.map(|limit| limit.window))?.map(|total| (total, Duration::ZERO));
+    for (((total, used), wait), limit) in states.iter_mut().zip(limits) {
+        if *used >= limit.quota {
+            let leaves =
+                || CountedWindow { limit, event, subject }.leaves_after_in(tx, *total - i64::from(limit.quota));
+            *wait = if limit.quota == 0 { limit.window } else { leaves()?.unwrap_or_default() };
+        }
+    }
+    Ok(states.map(|((_, used), wait)| (used, wait)))
+}
+
+/// Returns the total of a subject's events up to now, with the part of it in a shorter and in a longer period. The first row
+/// has the total before a period if earlier ones were deleted.
+fn totals_in(
+    tx: &Read<'_>,
+    event: CountedEvent,
+    subject: &str,
+    [shorter, longer]: [Duration; 2],
+) -> Result<[(i64, u32); 2]> {
+    let (total, befores): (i64, [i64; 2]) = tx
+        .first(
+            "select total, \
+             coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?4 \
+             order by counted_at desc limit 1), \
+             (select total - events from code_counts where event = ?1 and subject = ?2 order by counted_at limit 1)), \
+             case when ?5 < ?4 then coalesce( \
+             (select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?5 \
+             order by counted_at desc limit 1), \
+             (select total - events from code_counts where event = ?1 and subject = ?2 order by counted_at limit 1)) end \
+             from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 order by counted_at desc limit 1",
+            (event.name(), subject, tx.now.0, tx.now.minus(shorter).0, tx.now.minus(longer).0),
+            |row| {
+                let before: i64 = row.get(1)?;
+                Ok((row.get(0)?, [before, row.get::<Option<i64>>(2)?.unwrap_or(before)]))
+            },
+        )?
+        .unwrap_or_default();
+    Ok(befores.map(|before| (total, u32::try_from((total - before).max(0)).unwrap_or(u32::MAX))))
+}
+
 impl CountedWindow<'_> {
     /// Returns the number of events in the window, and the time until it accepts another one.
     pub(super) fn state_in(&self, tx: &Read<'_>) -> Result<(u32, Duration)> {
-        let (total, used) = self.total_and_used_in(tx)?;
-        let quota = self.limit.quota;
-        let wait = match quota {
-            _ if used < quota => None,
-            0 => Some(self.limit.window),
-            _ => self.leaves_after_in(tx, total - i64::from(quota))?,
-        };
-        Ok((used, wait.unwrap_or_default()))
+        Ok(states_in(tx, self.event, self.subject, [self.limit; 2])?[0])
     }
 
     /// Returns the use of the window.
     pub(super) fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
-        let (total, used) = self.total_and_used_in(tx)?;
-        let frees_after = self.leaves_after_in(tx, total - i64::from(used))?;
+        let [(total, used), _] = totals_in(tx, self.event, self.subject, [self.limit.window; 2])?;
+        let frees_after = if used == 0 { None } else { self.leaves_after_in(tx, total - i64::from(used))? };
         Ok(WindowUse { limit: self.limit, remaining: self.limit.quota.saturating_sub(used), frees_after })
-    }
-
-    /// Returns the total up to now, and the part of it in the window. The first row has the total before the window if
-    /// earlier ones were deleted.
-    fn total_and_used_in(&self, tx: &Read<'_>) -> Result<(i64, u32)> {
-        let (total, before): (Option<i64>, Option<i64>) = tx.one(
-            "select (select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 \
-             order by counted_at desc limit 1), \
-             coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?4 \
-             order by counted_at desc limit 1), \
-             (select total - events from code_counts where event = ?1 and subject = ?2 order by counted_at limit 1))",
-            (self.event.name(), self.subject, tx.now.0, tx.now.minus(self.limit.window).0),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        let (total, before) = (total.or(before).unwrap_or(0), before.unwrap_or(0));
-        Ok((total, u32::try_from((total - before).max(0)).unwrap_or(u32::MAX)))
     }
 
     /// Returns the time until the events up to the first one above a total have left the window.
@@ -98,12 +124,14 @@ pub(super) fn add_in<'subject>(
          on conflict (event, subject, counted_at) do update set total = excluded.total, events = code_counts.events + 1",
         sets.clone(),
     )?;
-    // None, unless the clock ran ahead. They count again when it is as late.
-    tx.execute_each(
-        "update code_counts set total = total + 1 where event = ?1 and subject = ?2 and counted_at > ?3",
-        sets,
-    )
-    .map(drop)
+    // Rows after now, which a clock that ran ahead left behind, count again when it is as late.
+    let ahead =
+        tx.first("select 1 from code_counts where counted_at > ?1 limit 1", [tx.now.0], |row| row.get::<i64>(0))?;
+    if ahead.is_some() {
+        let later = "update code_counts set total = total + 1 where event = ?1 and subject = ?2 and counted_at > ?3";
+        tx.execute_each(later, sets)?;
+    }
+    Ok(())
 }
 
 /// Takes back an event of each subject. Changes the later rows too, so it is for events of a moment ago.

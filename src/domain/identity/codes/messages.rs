@@ -106,12 +106,9 @@ pub struct StoredDelivery {
 
 /// Records a request before the provider is called.
 pub fn insert_in(tx: &Write<'_>, recipient: &AddressHmac, channel: Channel, purpose: Purpose) -> Result<MessageId> {
-    tx.one(
-        "insert into code_messages (address, channel, purpose, asked_at, outcome) values (?1, ?2, ?3, ?4, ?5) \
-         returning id",
-        (&recipient.0, channel.name(), purpose.name(), tx.now.0, MessageOutcome::Asked.name()),
-        |row| row.get(0).map(MessageId),
-    )
+    let sql = "insert into code_messages (address, channel, purpose, asked_at, outcome) values (?1, ?2, ?3, ?4, ?5)";
+    tx.insert(sql, (&recipient.0, channel.name(), purpose.name(), tx.now.0, MessageOutcome::Asked.name()))
+        .map(MessageId)
 }
 
 /// Records the outcome. Does nothing if the row was erased meanwhile.

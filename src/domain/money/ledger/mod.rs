@@ -463,10 +463,11 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
 
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
     tx.first(
-        "select last.*, account.balance, account.last_sequence, account.suspended_at, account.seal \
-         from balances as account left join (select seq, user_id, asset, sequence, delta, balance_after, kind, ref, \
-         created_at, seal from ledger_entries where user_id = ?1 and asset = ?2 order by sequence desc limit 1) as last \
-         on 1 = 1 where account.user_id = ?1 and account.asset = ?2",
+        "select last.seq, last.user_id, last.asset, last.sequence, last.delta, last.balance_after, last.kind, last.ref, \
+         last.created_at, last.seal, account.balance, account.last_sequence, account.suspended_at, account.seal \
+         from balances as account left join ledger_entries as last on last.user_id = ?1 and last.asset = ?2 \
+         and last.sequence = (select max(sequence) from ledger_entries where user_id = ?1 and asset = ?2) \
+         where account.user_id = ?1 and account.asset = ?2",
         (user.0, asset.name()),
         |row| {
             let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) =
