@@ -17,11 +17,55 @@ pub const PURGE_BATCH: u32 = 16;
 /// A limit on the number of rows in a period.
 pub struct Window<K> {
     pub limit: RateLimit,
-    /// SQL that selects the time of the row of key `?1` with `?2` newer rows. Ignores rows after now (`?3`), which a clock
-    /// that ran ahead left behind.
-    pub newest_first: &'static str,
+    pub rows: WindowRows,
     pub key: K,
 }
+
+/// The statements over the rows of a key (`?1`). They ignore rows after now (`?3`), which a clock that ran ahead left behind.
+#[derive(Clone, Copy)]
+pub struct WindowRows {
+    /// Selects the number of rows after `?2` and the time of the oldest.
+    pub within: &'static str,
+    /// Selects the time of the row with `?2` newer rows.
+    pub newest_first: &'static str,
+}
+
+/// The statements over the rows of a table with the column of their time, such as
+/// `window_rows!("feedback", "created_at", "user_id = ?1")`.
+macro_rules! window_rows {
+    ($table:literal, $at:literal, $condition:literal) => {
+        $crate::store::sliding_window::WindowRows {
+            within: concat!(
+                "select count(*), min(",
+                $at,
+                ") from ",
+                $table,
+                " where ",
+                $condition,
+                " and ",
+                $at,
+                " > ?2 and ",
+                $at,
+                " <= ?3"
+            ),
+            newest_first: concat!(
+                "select ",
+                $at,
+                " from ",
+                $table,
+                " where ",
+                $condition,
+                " and ",
+                $at,
+                " <= ?3 order by ",
+                $at,
+                " desc limit 1 offset ?2"
+            ),
+        }
+    };
+}
+
+pub(crate) use window_rows;
 
 /// The use of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,28 +81,25 @@ impl<K: SqlParameter> Window<K> {
     /// Returns the time until the window accepts another row.
     pub fn opens_after_in(&self, tx: &Read<'_>) -> Result<Duration> {
         let Some(newer) = self.limit.quota.checked_sub(1) else { return Ok(self.limit.window) };
-        Ok(self.leaves_after_in(tx, newer)?.unwrap_or_default())
-    }
-
-    /// Returns the use of the window. Finds the oldest of its rows in steps, so that a window of hundreds costs a few
-    /// short reads.
-    pub fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
-        let (mut used, mut above, mut frees_after) = (0, self.limit.quota, None);
-        while used < above {
-            let newer = used + (above - used) / 2;
-            match self.leaves_after_in(tx, newer)? {
-                Some(wait) => (used, frees_after) = (newer + 1, Some(wait)),
-                None => above = newer,
-            }
+        if self.use_in(tx)?.remaining > 0 {
+            return Ok(Duration::ZERO);
         }
-        Ok(WindowUse { limit: self.limit, remaining: self.limit.quota - used, frees_after })
+        let last: Option<i64> = tx.first(self.rows.newest_first, (&self.key, newer, tx.now.0), |row| row.get(0))?;
+        Ok(last.map_or(Duration::ZERO, |time| self.leaves_after(tx, time)))
     }
 
-    /// Returns the time until the row that `newer` rows follow leaves the window, or `None` if it is not in it.
-    fn leaves_after_in(&self, tx: &Read<'_>, newer: u32) -> Result<Option<Duration>> {
-        let row: Option<i64> = tx.first(self.newest_first, (&self.key, newer, tx.now.0), |row| row.get(0))?;
-        let wait = row.map(|time| Timestamp(time).plus(self.limit.window).since(tx.now));
-        Ok(wait.filter(|wait| !wait.is_zero()))
+    /// Returns the use of the window. Reads its rows, of which there are at most as many as the limit allows, and none of the
+    /// older ones.
+    pub fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
+        let begin = tx.now.minus(self.limit.window);
+        let (used, oldest): (u32, Option<i64>) =
+            tx.one(self.rows.within, (&self.key, begin.0, tx.now.0), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let frees_after = oldest.map(|time| self.leaves_after(tx, time));
+        Ok(WindowUse { limit: self.limit, remaining: self.limit.quota.saturating_sub(used), frees_after })
+    }
+
+    fn leaves_after(&self, tx: &Read<'_>, time: i64) -> Duration {
+        Timestamp(time).plus(self.limit.window).since(tx.now)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, RateLimit, Result, Sentence},
     store::{
         Pending, Read, Row, RowResult, Write,
-        sliding_window::{self, HOUR, PURGE_BATCH, Window, WindowUse},
+        sliding_window::{self, HOUR, PURGE_BATCH, Window, WindowUse, window_rows},
     },
     types::{CursorRange, CursorSlice, PageRequest, Paginated, PhoneNumber, Timestamp, UserId, named_enum},
 };
@@ -141,15 +141,12 @@ pub fn use_of_client_in(tx: &Read<'_>, client: IpAddr, limits: &LimitsConfig) ->
 }
 
 fn window_of_user(user: UserId, limit: RateLimit) -> Window<i64> {
-    let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
-                        and created_at <= ?3 order by created_at desc limit 1 offset ?2";
-    Window { limit, newest_first, key: user.0 }
+    let rows = window_rows!("feedback", "created_at", "user_id = ?1 and is_verified = 1");
+    Window { limit, rows, key: user.0 }
 }
 
 fn window_of_client(network: &str, limit: RateLimit) -> Window<&str> {
-    let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
-                        order by created_at desc limit 1 offset ?2";
-    Window { limit, newest_first, key: network }
+    Window { limit, rows: window_rows!("feedback", "created_at", "client_network = ?1"), key: network }
 }
 
 /// Stores feedback.

@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, RateLimit, Result},
     store::{
         Read, Row, RowResult, Write,
-        sliding_window::{self, HOUR, PURGE_BATCH, Window},
+        sliding_window::{self, HOUR, PURGE_BATCH, Window, window_rows},
     },
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
@@ -109,10 +109,9 @@ pub struct Violator {
 /// # Errors
 /// `too_many_requests`.
 pub fn check_rate_limit_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
-    let newest_first = "select created_at from violations where user_id = ?1 and created_at <= ?3 \
-                        and content_type <> 'answer' order by created_at desc limit 1 offset ?2";
+    let rows = window_rows!("violations", "created_at", "user_id = ?1 and content_type <> 'answer'");
     let limit = RateLimit { name: "rejected-texts", quota: allowed, window: HOUR };
-    sliding_window::require_open_in(tx, &[Window { limit, newest_first, key: user.0 }])
+    sliding_window::require_open_in(tx, &[Window { limit, rows, key: user.0 }])
 }
 
 /// Returns the number of a user's violations after a time, of one type or all. Those of model answers and acquitted ones

@@ -29,7 +29,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, RateLimit, Result},
     store::{
         Pending, Read, Row, Write,
-        sliding_window::{self, Window, WindowUse},
+        sliding_window::{self, Window, WindowRows, WindowUse, window_rows},
     },
     types::{Secret, Timestamp, sha256},
 };
@@ -44,8 +44,7 @@ const MAX_PASSWORD: u32 = 256;
 /// The precision of the stored time of a credential's last use.
 const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// SQL of the sliding window over the attempts of one client.
-const ATTEMPTS_OF_CLIENT: &str = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+const ATTEMPTS_OF_CLIENT: WindowRows = window_rows!("admin_attempts", "tried_at", "client_network = ?1");
 
 /// The service that hashes and checks administrators' passwords.
 pub struct Administrators {
@@ -437,17 +436,17 @@ fn reserve_attempt_in(
 
 /// Rejects the attempt if this name, the client or one of the networks around it has reached its limit.
 fn require_attempt_in(tx: &Read<'_>, limits: &config::AdminConfig, name: &str, client: &ClientNetworks) -> Result<()> {
-    let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+    let by_name = window_rows!("admin_attempts", "tried_at", "name = ?1");
     let by_network = [
         ATTEMPTS_OF_CLIENT,
-        "select tried_at from admin_attempts where wide_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2",
-        "select tried_at from admin_attempts where widest_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2",
+        window_rows!("admin_attempts", "tried_at", "wide_network = ?1"),
+        window_rows!("admin_attempts", "tried_at", "widest_network = ?1"),
     ];
     let limit = attempts_limit(limits);
-    let mut windows = vec![Window { limit, newest_first: by_name, key: name }];
-    windows.extend(client.limits(limit.quota).zip(by_network).map(|((key, quota), newest_first)| {
+    let mut windows = vec![Window { limit, rows: by_name, key: name }];
+    windows.extend(client.limits(limit.quota).zip(by_network).map(|((key, quota), rows)| {
         let limit = RateLimit { quota, ..limit };
-        Window { limit, newest_first, key }
+        Window { limit, rows, key }
     }));
     sliding_window::require_open_in(tx, &windows)
 }
@@ -460,7 +459,7 @@ pub const fn attempts_limit(limits: &config::AdminConfig) -> RateLimit {
 /// Returns how many more times a client may fail to sign in.
 pub fn attempts_use_in(tx: &Read<'_>, client: IpAddr, limits: &config::AdminConfig) -> Result<WindowUse> {
     let key = ClientNetworks::of(client).own;
-    Window { limit: attempts_limit(limits), newest_first: ATTEMPTS_OF_CLIENT, key }.use_in(tx)
+    Window { limit: attempts_limit(limits), rows: ATTEMPTS_OF_CLIENT, key }.use_in(tx)
 }
 
 fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {

@@ -14,7 +14,7 @@ use crate::{
     error::{RateLimit, Result},
     store::{
         Pending, Read, Write,
-        sliding_window::{self, HOUR, Window},
+        sliding_window::{self, HOUR, Window, window_rows},
     },
     types::{Timestamp, UserId},
 };
@@ -137,9 +137,8 @@ pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
         if visible == 0 {
             return Ok(0);
         }
-        let newest_first = "select hidden_at from history_hidings where user_id = ?1 and hidden_at <= ?3 \
-                            order by hidden_at desc limit 1 offset ?2";
-        sliding_window::require_open_in(tx, &HIDINGS.map(|limit| Window { limit, newest_first, key: user.0 }))?;
+        let rows = window_rows!("history_hidings", "hidden_at", "user_id = ?1");
+        sliding_window::require_open_in(tx, &HIDINGS.map(|limit| Window { limit, rows, key: user.0 }))?;
         let surplus = "select sequence from history where user_id = ?1 and sequence > 0 \
                        order by sequence desc limit 1 offset ?2";
         let surplus: Option<i64> = tx.first(surplus, (user.0, limit), |row| row.get(0))?;
@@ -193,9 +192,8 @@ pub fn restore_all(core: &Core, user: UserId, limits: &'static [RateLimit]) -> P
 }
 
 fn require_within_in(tx: &Read<'_>, user: UserId, limits: &[RateLimit]) -> Result<()> {
-    let newest_first = "select restored_at from history_restorings where user_id = ?1 and restored_at <= ?3 \
-                        order by restored_at desc limit 1 offset ?2";
-    let windows: Vec<_> = limits.iter().map(|limit| Window { limit: *limit, newest_first, key: user.0 }).collect();
+    let rows = window_rows!("history_restorings", "restored_at", "user_id = ?1");
+    let windows: Vec<_> = limits.iter().map(|limit| Window { limit: *limit, rows, key: user.0 }).collect();
     sliding_window::require_open_in(tx, &windows)
 }
 

@@ -5,7 +5,7 @@ use crate::{
     error::{RateLimit, Result},
     store::{
         Read, Write,
-        sliding_window::{self, HOUR, Window, WindowUse},
+        sliding_window::{self, HOUR, Window, WindowRows, WindowUse, window_rows},
     },
     types::{UserId, named_enum},
 };
@@ -29,16 +29,12 @@ impl UserCall {
         RateLimit { name, quota, window: HOUR }
     }
 
-    const fn newest_first(self) -> &'static str {
+    const fn rows(self) -> WindowRows {
         match self {
             Self::Interpretation => {
-                "select created_at from model_calls where user_id = ?1 and kind = 'interpretation' \
-                 and created_at <= ?3 order by created_at desc limit 1 offset ?2"
+                window_rows!("model_calls", "created_at", "user_id = ?1 and kind = 'interpretation'")
             }
-            Self::Chat => {
-                "select created_at from model_calls where user_id = ?1 and kind = 'chat' \
-                 and created_at <= ?3 order by created_at desc limit 1 offset ?2"
-            }
+            Self::Chat => window_rows!("model_calls", "created_at", "user_id = ?1 and kind = 'chat'"),
         }
     }
 }
@@ -57,7 +53,7 @@ pub fn use_in(tx: &Read<'_>, user: UserId, call: UserCall, allowed: u32) -> Resu
 }
 
 fn window(user: UserId, call: UserCall, allowed: u32) -> Window<i64> {
-    Window { limit: call.limit(allowed), newest_first: call.newest_first(), key: user.0 }
+    Window { limit: call.limit(allowed), rows: call.rows(), key: user.0 }
 }
 
 /// Counts a call unless it exceeds the limit.
