@@ -44,7 +44,7 @@ pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
         let save = |seconds: f64| {
             let saves = Requests::writing(Kind::Save, (1..=size.filled.users.min(1000)).map(endpoints::save).collect());
             let (warm_up, measured) = (Duration::from_millis(200), Duration::from_secs_f64(seconds));
-            client::load(&server, saves, &Plan { connections, warm_up, measured, sleeps: false })
+            client::load(&server, saves, &Plan { connections, warm_up, measured, sleeps: false, interval: None })
                 .map(|(measurement, _)| measurement)
         };
         let alone = (0..5).map(|_| save(1.0)).collect::<Result<Vec<_>, _>>()?;

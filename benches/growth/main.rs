@@ -198,6 +198,7 @@ fn measure_endpoints(
                     warm_up,
                     measured: Duration::from_secs_f64(options.seconds),
                     sleeps: options.postgresql.is_some(),
+                    interval: None,
                 };
                 let requests = case.requests(&sizes[*number].filled);
                 let (result, _) = client::load(&servers[*number], requests, &plan)

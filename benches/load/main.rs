@@ -29,6 +29,7 @@ mod workload;
 use std::{
     path::Path,
     process::{Command, ExitCode},
+    time::Duration,
 };
 
 use clap::Parser;
@@ -101,6 +102,9 @@ fn measure(options: &Options) -> Result<(), Failure> {
     let postgresql = options.postgresql.as_ref().map(fill).transpose()?;
     let (postgresql, directory) = (postgresql.as_ref(), temporary.path());
     let bench = Bench { options, machine: &machine, seed: &seed, peers: &peers, postgresql, directory };
+    if options.arrivals {
+        return bench.print_arrivals();
+    }
     let mut report = Report::new(options.rounds());
     for round in 0..options.rounds() {
         for case in in_turn(&options.cases(&CASES), round) {
@@ -139,13 +143,13 @@ impl Bench<'_> {
     fn measure_round(&self, case: Workload, round: usize) -> Result<Round, Failure> {
         let mut measurements = Round::new();
         for contestant in in_turn(&self.contestants(case), round) {
-            let mut measurement = self.measure_once(case, *contestant)?;
+            let mut measurement = self.measure_once(case, *contestant, None)?;
             for _ in 0..REPEATS {
                 let is_alone = measurement.others <= DISTURBED_ABOVE || *contestant == Contestant::OnPostgres;
                 if is_alone || self.options.quick {
                     break;
                 }
-                let again = self.measure_once(case, *contestant)?;
+                let again = self.measure_once(case, *contestant, None)?;
                 if again.others < measurement.others {
                     measurement = again;
                 }
@@ -153,6 +157,28 @@ impl Bench<'_> {
             measurements.insert(*contestant, measurement);
         }
         Ok(measurements)
+    }
+
+    /// Prints latencies of reads and saves that arrive at fixed times, at half of what each server can answer.
+    fn print_arrivals(&self) -> Result<(), Failure> {
+        println!("\n{:<22} {:<21} {:>9} {:>8} {:>8} {:>8}", "case", "server", "req/s", "p50 ms", "p99 ms", "p99.9 ms");
+        for case in [Workload::Profile, Workload::Save] {
+            let servers = [Contestant::Bare, Contestant::Yarrow, Contestant::Fastify, Contestant::PocketBase];
+            for contestant in servers.into_iter().filter(|contestant| self.peers.has(*contestant)) {
+                let most = self.measure_once(case, contestant, None)?.requests_per_second;
+                let at_half = self.measure_once(case, contestant, Some(Duration::from_secs_f64(2.0 / most)))?;
+                println!(
+                    "{:<22} {:<21} {:>9.0} {:>8.2} {:>8.2} {:>8.2}",
+                    case.name(),
+                    contestant.name(),
+                    at_half.requests_per_second,
+                    at_half.median,
+                    at_half.percentile_99,
+                    at_half.percentile_999
+                );
+            }
+        }
+        Ok(())
     }
 
     fn contestants(&self, case: Workload) -> Vec<Contestant> {
@@ -163,7 +189,13 @@ impl Bench<'_> {
         }
     }
 
-    fn measure_once(&self, case: Workload, contestant: Contestant) -> Result<Measurement, Failure> {
+    /// Measures one case on one server, with a request each `interval` or as fast as the server answers.
+    fn measure_once(
+        &self,
+        case: Workload,
+        contestant: Contestant,
+        interval: Option<Duration>,
+    ) -> Result<Measurement, Failure> {
         let data = self.directory.join("data");
         if contestant != Contestant::PocketBase {
             self.seed.copy_to(&data)?;
@@ -181,6 +213,7 @@ impl Bench<'_> {
             warm_up: self.options.warm_up(),
             measured: self.options.measured(),
             sleeps: contestant == Contestant::OnPostgres,
+            interval,
         };
         let (measurement, answered) =
             client::load(&server, requests, &plan).map_err(|failure| format!("{contestant:?}: {failure}"))?;

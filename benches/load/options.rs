@@ -28,6 +28,9 @@ pub struct Options {
     /// Fail if a target is missed by more than 15%.
     #[arg(long)]
     pub check: bool,
+    /// Measure the latencies of requests that arrive at fixed times instead, at half of what each server can answer.
+    #[arg(long)]
+    pub arrivals: bool,
     /// Count instructions and allocations of each kind of request instead, and fail if one needs more than its budget.
     /// Needs valgrind. For any build, on any machine.
     #[arg(long)]

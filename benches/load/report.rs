@@ -43,7 +43,7 @@ impl Contestant {
         Self::PocketBase,
     ];
 
-    const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare axum",
             Self::Yarrow => "Yarrow",

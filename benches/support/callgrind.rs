@@ -93,9 +93,6 @@ impl Counter {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if let Some((_, thread)) = name.split_once('-') {
                 dumps.push((thread.parse()?, fs::read_to_string(&path)?));
-                if let Ok(keep) = std::env::var("KEEP_DUMPS") {
-                    fs::copy(&path, Path::new(&keep).join(&name))?;
-                }
                 fs::remove_file(&path)?;
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! It must be much cheaper than the servers, or it would measure itself. So it uses no HTTP library and parses only a
 //! response's status and length. In a closed loop a slow response delays the next request of its connection: latencies
-//! are those of a busy client.
+//! are those of a busy client. With [`Plan::interval`] requests are due at fixed times, whatever the server does, and a
+//! latency counts from the time at which its request was due.
 
 use std::{
     io,
@@ -36,6 +37,8 @@ pub struct Plan {
     pub measured: Duration,
     /// Lets the load generator sleep, so that others can use its core.
     pub sleeps: bool,
+    /// The time between two requests of all connections together. Without it each connection sends the next one at once.
+    pub interval: Option<Duration>,
 }
 
 /// Counts of all responses of a run, including warm-up.
@@ -57,8 +60,11 @@ pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measure
 }
 
 async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
-    let begin = Instant::now() + plan.warm_up;
-    let span = Span { begin, end: begin + plan.measured };
+    let started = Instant::now();
+    let begin = started + plan.warm_up;
+    let connections = u32::try_from(plan.connections)?;
+    let pace = plan.interval.map(|interval| Pace { due: started, offset: interval, interval: interval * connections });
+    let span = Span { begin, end: begin + plan.measured, pace };
     let awake = (!plan.sleeps).then(|| tokio::spawn(stay_awake()));
     let used_up = Arc::new(Notify::new());
     let address = server.address();
@@ -66,7 +72,7 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
     for number in 0..plan.connections {
         let (requests, used_up) = (Arc::clone(&requests), Arc::clone(&used_up));
         talks.spawn(async move {
-            let seen = talk(address, &requests, Random::new(number), span).await;
+            let seen = talk(address, &requests, Random::new(number), span.of(number)).await;
             used_up.notify_one();
             seen
         });
@@ -110,6 +116,35 @@ async fn stay_awake() {
 struct Span {
     begin: Instant,
     end: Instant,
+    pace: Option<Pace>,
+}
+
+/// The times at which the requests of a connection are due.
+#[derive(Clone, Copy)]
+struct Pace {
+    due: Instant,
+    offset: Duration,
+    interval: Duration,
+}
+
+impl Span {
+    /// Returns the span of one of the connections, whose requests lie between those of the others.
+    fn of(self, number: usize) -> Self {
+        let offset = |pace: Pace| pace.offset * u32::try_from(number).unwrap_or(0);
+        Self { pace: self.pace.map(|pace| Pace { due: pace.due + offset(pace), ..pace }), ..self }
+    }
+}
+
+impl Pace {
+    /// Waits until the next request is due, and returns that time. Never sleeps, because timers are too coarse.
+    async fn next(&mut self) -> Instant {
+        let due = self.due;
+        while Instant::now() < due {
+            tokio::task::yield_now().await;
+        }
+        self.due += self.interval;
+        due
+    }
 }
 
 /// The figures of one connection.
@@ -120,14 +155,17 @@ struct Talk {
     answered: Answered,
 }
 
-async fn talk(address: SocketAddr, requests: &Requests, mut random: Random, span: Span) -> Result<Talk, Failure> {
+async fn talk(address: SocketAddr, requests: &Requests, mut random: Random, mut span: Span) -> Result<Talk, Failure> {
     let mut connection = Connection::open(address).await?;
     let mut request = Vec::new();
     let mut seen = Talk::default();
     loop {
         request.clear();
         let Some(kind) = requests.next(&mut random, &mut request) else { return Ok(seen) };
-        let sent = Instant::now();
+        let sent = match &mut span.pace {
+            Some(pace) => pace.next().await,
+            None => Instant::now(),
+        };
         connection.send(&request).await?;
         connection.receive().await?;
         let now = Instant::now();

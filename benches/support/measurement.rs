@@ -10,6 +10,8 @@ pub struct Measurement {
     pub median: f64,
     /// Milliseconds.
     pub percentile_99: f64,
+    /// Milliseconds.
+    pub percentile_999: f64,
     /// The server's CPU time per request in microseconds.
     pub cpu_per_request: f64,
     /// The fraction of its core that the server used.
@@ -26,15 +28,16 @@ impl Measurement {
     pub fn new(mut latencies: Vec<u32>, before: &Usage, after: &Usage, memory: u64) -> Self {
         latencies.sort_unstable();
         let count = latencies.len().max(1) as f64;
-        let percentile = |of_100: usize| {
-            let index = (latencies.len() * of_100 / 100).min(latencies.len().saturating_sub(1));
+        let percentile = |of_1000: usize| {
+            let index = (latencies.len() * of_1000 / 1000).min(latencies.len().saturating_sub(1));
             latencies.get(index).map_or(0.0, |microseconds| f64::from(*microseconds) / 1_000.0)
         };
         let Used { seconds, server, others } = before.until(after);
         Self {
             requests_per_second: count / seconds,
-            median: percentile(50),
-            percentile_99: percentile(99),
+            median: percentile(500),
+            percentile_99: percentile(990),
+            percentile_999: percentile(999),
             cpu_per_request: server * 1e6 / count,
             utilisation: server / seconds,
             memory,
