@@ -1,6 +1,6 @@
 //! The table of the console's pages and actions, each with the right it requires.
 
-use std::{collections::BTreeSet, mem, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
@@ -189,23 +189,17 @@ pub fn routes() -> Vec<Route> {
 ///
 /// # Errors
 /// `internal` for a method that axum does not route.
-pub fn add_to(mut router: Router, state: &Arc<HttpState>) -> Result<Router> {
+pub fn add_to(router: Router, state: &Arc<HttpState>) -> Result<Router> {
     let routes = routes();
     let pages: BTreeSet<_> =
         routes.iter().filter(|route| route.method == Method::GET).map(|route| route.path.clone()).collect();
-    let mut add = |path: &str, route: &Arc<Route>| {
-        let filter = MethodFilter::try_from(route.method.clone()).map_err(Error::internal)?;
-        let (state, route) = (Arc::clone(state), Arc::clone(route));
-        let service = on(filter, move |request: Request| respond(state.clone(), route.clone(), request));
-        router = mem::take(&mut router).route(path, service);
-        Ok::<_, Error>(())
-    };
+    let mut served = Vec::new();
     for route in routes {
         let page_depth = depth(page_of(&pages, &route.path));
         let route = Arc::new(Route { page_depth, ..route });
-        add(&route.path, &route)?;
+        served.push((route.path.clone(), Arc::clone(&route)));
         if route.path == BASE {
-            add(&format!("{BASE}/"), &route)?;
+            served.push((format!("{BASE}/"), Arc::clone(&route)));
         }
         // A reload of a rejected form, and a link with a slash at its end, lead to the page.
         let to_page = |path: &str| {
@@ -221,13 +215,17 @@ pub fn add_to(mut router: Router, state: &Arc<HttpState>) -> Result<Router> {
             })
         };
         if route.method == Method::POST && !pages.contains(&route.path) {
-            add(&route.path, &to_page(&route.path))?;
+            served.push((route.path.clone(), to_page(&route.path)));
         } else if route.method == Method::GET && route.path != BASE && route.access != PageAccess::Files {
             let path = format!("{}/", route.path);
-            add(&path, &to_page(&path))?;
+            served.push((path.clone(), to_page(&path)));
         }
     }
-    Ok(router)
+    served.into_iter().try_fold(router, |router, (path, route)| {
+        let filter = MethodFilter::try_from(route.method.clone()).map_err(Error::internal)?;
+        let state = Arc::clone(state);
+        Ok(router.route(&path, on(filter, move |request: Request| respond(state.clone(), route.clone(), request))))
+    })
 }
 
 /// Returns the path template of the page that an address belongs to: itself, or the longest beginning that is a page.
