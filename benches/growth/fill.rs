@@ -11,7 +11,7 @@ use std::{
     net::IpAddr,
     path::Path,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rusqlite::{Connection, Transaction, params};
@@ -37,7 +37,7 @@ const PER_RECORD: i64 = 5;
 /// Consecutive requests of one user.
 const BURST: i64 = 32;
 /// Network log entries written in one batch.
-const FLUSHED: i64 = 100_000;
+const FLUSHED: i64 = 20_000;
 const RECIPIENTS: i64 = 100;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// One in this many castings and log entries is past its retention, so that a sweep deletes it.
@@ -120,7 +120,7 @@ fn at(now: i64, row: i64, of: i64, days: i64) -> Result<i64, Failure> {
     Ok(now - i64::try_from(age)?)
 }
 
-fn fill_users(tx: &Transaction<'_>, users: i64, now: i64) -> Result<(), Failure> {
+pub fn fill_users(tx: &Transaction<'_>, users: i64, now: i64) -> Result<(), Failure> {
     let mut user_row = tx.prepare("insert into users (id, phone_number, created_at) values (?1, ?2, ?3)")?;
     let mut token_row = tx.prepare(
         "insert into tokens (token_sha256, user_id, expires_at, family, family_expires_at, created_at, label, \
@@ -170,7 +170,7 @@ fn fill_ledger(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result<
 }
 
 /// Fills the network log through the service, whose triggers keep the counts.
-fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
+pub fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
     for row in 0..rows {
         let user = row / BURST % users + 1;
         // The first entries are past the retention.
@@ -182,8 +182,8 @@ fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
             method: "GET",
             route: Some("/coin/balance"),
             status: if row % 50 == 0 { 404 } else { 200 },
-            duration: Duration::from_micros(100),
-            request_id: format!("{row:024x}"),
+            duration_us: 100,
+            request_id: format!("{row:024x}").as_str().into(),
         });
         if row % FLUSHED == 0 {
             network_log::flush(&app.network_log)?;

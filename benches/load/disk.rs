@@ -26,6 +26,13 @@ pub fn count(database: &Path, table: &str) -> Result<u64, Failure> {
     Ok(u64::try_from(rows)?)
 }
 
+/// Counts the entries of a network log.
+pub fn logged(log: &Path) -> Result<u64, Failure> {
+    let sum = "select coalesce(sum(entries), 0) from access_log_blocks";
+    let entries: i64 = bare::open(log)?.query_row(sum, [], |row| row.get(0))?;
+    Ok(u64::try_from(entries)?)
+}
+
 fn syncs_per_second(path: &Path, time: Duration) -> Result<f64, Failure> {
     let file = File::options().create(true).truncate(true).write(true).open(path)?;
     let mut block = [0; 4096];

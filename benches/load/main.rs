@@ -277,7 +277,7 @@ impl Bench<'_> {
             Contestant::Yarrow | Contestant::AnotherBuild | Contestant::OnPostgres | Contestant::YarrowEachCommits
         );
         if is_service {
-            let logged = disk::count(&data.join("network-log.db"), "access_log")?;
+            let logged = disk::logged(&data.join("network-log.db"))?;
             at_least("entries of the network log", logged, answered.requests)?;
         }
         Ok(())

@@ -4,11 +4,11 @@ use std::{net::IpAddr, time::Duration};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, or_empty, page_json, record_audit,
-    record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, or_empty, page_json,
+    record_audit, record_audit_start, row, table,
 };
 use crate::{
     app::App,
@@ -16,10 +16,11 @@ use crate::{
         self,
         clients::{self, Suspect},
         search::{self, COUNTED, Filter, Logged, Subject},
+        unlisted::{self, UnlistedRequests},
     },
     domain::operations::server_log::{self, LogLevel, LogQuery, StoredLogEvent},
     error::Result,
-    http::responses::{ClientCount, LogEventList, LoggedRequest, SuspiciousClient},
+    http::responses::{ClientCount, LogEventList, LoggedRequestPage, SuspiciousClient, UnlistedCount},
     types::{PageRequest, Paginated, Timestamp, UserId, pluralize},
 };
 
@@ -191,10 +192,22 @@ fn list(
 ) -> Result<()> {
     let listing = search::list(&app.network_log, filter, page)?;
     record_audit(app, command, user, cli_authority(None))?;
-    common.output_page::<_, LoggedRequest>(page, listing, |listing| {
+    let unlisted = unlisted::list(&app.network_log, filter.from, filter.to)?;
+    if !common.json {
         let more = if listing.total == COUNTED { " or more" } else { "" };
-        format!("{}\n{} of {}{more}", table_of(&listing.items), listing.items.len(), listing.total)
-    })
+        let (rows, shown, total) = (table_of(&listing.items), listing.items.len(), listing.total);
+        return common.print(&format!("{rows}\n{shown} of {total}{more}{}", unlisted_lines(&unlisted)));
+    }
+    common.output(&LoggedRequestPage::of(page, listing, unlisted), String::new)
+}
+
+/// Returns a line for each route with requests that are in no list.
+fn unlisted_lines(unlisted: &[UnlistedRequests]) -> String {
+    let line = |unlisted: &UnlistedRequests| {
+        let route = unlisted.route.as_deref().unwrap_or("(unknown endpoint)");
+        format!("\nnot stored, because the disk was too slow: {} to {route}", unlisted.requests)
+    };
+    unlisted.iter().map(line).collect()
 }
 
 pub fn table_of(entries: &[Logged]) -> String {
@@ -209,11 +222,13 @@ pub fn table_of(entries: &[Logged]) -> String {
 fn count(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {
     let (from, to) = range.window(app, clients::COUNTED)?;
     let found = clients::count(&app.network_log, from, to, None, page)?;
+    let unlisted = unlisted::list(&app.network_log, from, to)?;
     record_audit(app, "logs count", None, cli_authority(None))?;
-    output_counts::<_, ClientCount>(common, (from, to), page, found, |rows| {
+    let more = [("unlisted", json!(http_rows::<_, UnlistedCount>(&unlisted)))];
+    output_counts::<_, ClientCount>(common, (from, to), page, (found, &more), |rows| {
         let rows =
             rows.iter().map(|tally| row![tally.client_ip, tally.requests, tally.failed, tally.users, tally.last_at]);
-        table(["address", "requests", "failed", "users", "last"], rows)
+        format!("{}{}", table(["address", "requests", "failed", "users", "last"], rows), unlisted_lines(&unlisted))
     })
 }
 
@@ -221,7 +236,7 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) 
     let (from, to) = range.window(app, clients::SUSPECTED)?;
     let found = clients::suspicious(&app.network_log, from, to, page)?;
     record_audit(app, "logs suspicious", None, cli_authority(None))?;
-    output_counts::<_, SuspiciousClient>(common, (from, to), page, found, |rows| {
+    output_counts::<_, SuspiciousClient>(common, (from, to), page, (found, &[]), |rows| {
         let rows = rows.iter().map(|Suspect { tally, score, reasons }| {
             let reasons = reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
             row![tally.client_ip, score, reasons.collect::<Vec<_>>().join(", "), tally.requests, tally.last_at]
@@ -262,7 +277,7 @@ fn output_counts<R, T: From<R> + Serialize>(
     common: &Common,
     (from, to): (Timestamp, Timestamp),
     page: PageRequest,
-    found: Paginated<R>,
+    (found, more): (Paginated<R>, &[(&str, Value)]),
     text: impl FnOnce(&[R]) -> String,
 ) -> Result<()> {
     if !common.json {
@@ -271,5 +286,8 @@ fn output_counts<R, T: From<R> + Serialize>(
     let items: Vec<_> = found.items.into_iter().map(T::from).collect();
     let mut json = page_json(page, &items, found.total);
     (json["from"], json["to"]) = (json!(from), json!(to));
+    for (name, value) in more {
+        json[*name] = value.clone();
+    }
     common.print(&json.to_string())
 }

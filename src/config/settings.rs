@@ -804,7 +804,7 @@ declare::settings! {
     /// The network log.
     "network_log" network_log: NetworkLogConfig {
         max_size: Bytes = "4 GiB", at_least "1 MiB",
-            "Maximum size of the network log. An entry takes about 200 bytes. Beyond this size the oldest entries are deleted.";
+            "Maximum size of the network log. An entry takes 100 to 150 bytes. Beyond this size the oldest entries are deleted.";
     }
 
     /// The database.

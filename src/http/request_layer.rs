@@ -340,8 +340,8 @@ impl Shared {
             method,
             route,
             status,
-            duration,
-            request_id: meta.request_id.clone(),
+            duration_us: u32::try_from(duration.as_micros()).unwrap_or(u32::MAX),
+            request_id: meta.request_id.as_str().into(),
         });
         let duration_ms = duration.as_millis();
         let is_slow = duration >= self.app.core.config.limits.slow_request;

@@ -10,7 +10,7 @@ pub use super::{
         health::{AlertTested, InstallationHealth},
         interpretation_ratings::{RatingNoteRow, RatingRate},
         logs::LogEventList,
-        network_logs::{ClientCount, LoggedRequest, SuspiciousClient},
+        network_logs::{ClientCount, LoggedRequest, LoggedRequestPage, SuspiciousClient, UnlistedCount},
         notifications::AdminNotification,
         payments::{
             AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry,

@@ -43,7 +43,7 @@ use crate::{
 /// Source rows that one transaction counts.
 const SLICE: u32 = 2_000;
 /// Entries of the network log that one transaction counts.
-const LOG_SLICE: u32 = 10_000;
+const LOG_SLICE: usize = 10_000;
 /// Percentages of requests whose duration is shown.
 const PERCENTILES: [u64; 3] = [50, 95, 99];
 /// The longest range of a query, in days.

@@ -1,26 +1,36 @@
-//! The network log: one row for each request, written in batches in the background.
+//! The network log: an entry for each request, written in blocks in the background.
 //!
-//! A request only queues its entry in memory. If the disk is too slow, further entries are dropped and counted. The rows
-//! are in a database file of their own, `network-log.db`, which backups do not contain: its writes delay no others. A
-//! power cut may lose the last entries. A damaged or deleted file is replaced by an empty one.
+//! A request only queues its entry in memory. If the disk is too slow, further entries are counted by route. The blocks are
+//! in a database file of their own, `network-log.db`, which backups do not contain: its writes delay no others. A power
+//! cut may lose the last entries. A damaged or deleted file is replaced by an empty one.
 
+mod blocks;
 mod client_counts;
 pub mod clients;
 mod counted_days;
 mod counted_range;
 pub mod erasure;
+mod packing;
+mod queue;
 pub mod search;
+pub mod unlisted;
 
 use std::{
-    mem,
+    collections::HashMap,
     net::IpAddr,
-    ops::Range,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
+};
+
+pub use self::queue::{Entry, QUEUE_BYTES, RequestId};
+use self::{
+    blocks::{Key, Order, Row},
+    queue::EntryQueue,
 };
 
 use crate::{
@@ -36,31 +46,21 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
-/// The queue's capacity: some seconds of the heaviest traffic.
-const QUEUE: usize = 200_000;
-/// Rows inserted in one write.
-const INSERT_BATCH_SIZE: usize = 4096;
-/// Rows deleted in one write.
-const DELETE_BATCH_SIZE: u32 = 2000;
+/// Chunks of the queue written at once: at most a full block.
+const CHUNKS: usize = 16;
+/// The time for which a run of the job writes what came meanwhile, before its other work.
+const LONGEST_FLUSH: Duration = Duration::from_secs(1);
+/// The times for which the writer works and rests in turn. Without a rest it would keep a core for whole time slices, and
+/// all requests of that core would wait.
+const BURST: Duration = Duration::from_micros(100);
+/// Entries deleted in one write, rounded up to whole blocks.
+const DELETE_BATCH_SIZE: usize = 2000;
 /// Batches deleted between two writes of new entries.
 const DELETE_BATCHES: u32 = 20;
 /// Files below this size are not worth shrinking.
 const SPARSE_ABOVE: u64 = 64 << 20;
 /// The suffix of a file that could not be read.
 const DAMAGED: &str = ".damaged";
-
-/// A finished request. The route is the template, because paths and queries contain phone numbers.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub at: Timestamp,
-    pub user: Option<UserId>,
-    pub client: IpAddr,
-    pub method: &'static str,
-    pub route: Option<&'static str>,
-    pub status: u16,
-    pub duration: Duration,
-    pub request_id: String,
-}
 
 /// Counters since the start.
 #[derive(Debug, Default)]
@@ -75,7 +75,8 @@ pub struct NetworkLogMetrics {
 pub struct NetworkLog {
     pub core: Core,
     pub metrics: NetworkLogMetrics,
-    waiting: Mutex<Vec<Entry>>,
+    waiting: EntryQueue,
+    unreported: Mutex<unlisted::Unreported>,
     /// Replaced when the file is damaged or lost.
     store: Mutex<Store>,
     /// The time until which users were deleted whose entries this process has erased for good.
@@ -109,7 +110,8 @@ impl NetworkLog {
         Ok(Self {
             core,
             metrics: NetworkLogMetrics::default(),
-            waiting: Mutex::default(),
+            waiting: EntryQueue::default(),
+            unreported: Mutex::default(),
             store: Mutex::new(store),
             erased_until: AtomicI64::new(0),
         })
@@ -117,11 +119,11 @@ impl NetworkLog {
 
     /// Queues the entry of a request.
     pub fn record(&self, entry: Entry) {
-        let mut waiting = lock_unpoisoned(&self.waiting);
-        if waiting.len() < QUEUE {
-            waiting.push(entry);
-        } else {
+        if !self.waiting.push(entry) {
             self.metrics.dropped.add(1);
+            if self.core.log_throttle.admits("network log", "queue is full") {
+                tracing::warn!("the disk is too slow for the network log: requests are counted by route instead");
+            }
         }
     }
 
@@ -170,14 +172,37 @@ impl NetworkLog {
     }
 }
 
+/// Bursts of work, and rests between them.
+pub(super) struct Pace(Instant);
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Pace {
+    /// Rests if the burst has been long enough.
+    pub fn rest(&mut self) {
+        if self.0.elapsed() >= BURST {
+            std::thread::sleep(BURST);
+            self.0 = Instant::now();
+        }
+    }
+}
+
 /// Writes queued entries, deletes those of erased users, keeps the log below its maximum size, and counts a day that has
 /// ended. Blocks.
 ///
 /// # Errors
 /// Storage errors; entries that were not written stay queued.
 pub fn maintain(log: &NetworkLog) -> Result<()> {
-    flush(log)?;
-    erasure::run_some(log)?;
+    let begun = Instant::now();
+    while flush_some(log)? >= blocks::LARGEST.into() && begun.elapsed() < LONGEST_FLUSH {}
+    unlisted::store(log)?;
+    if !packing::pack_some(log)? {
+        erasure::run_some(log)?;
+    }
     enforce_max_size(log)?;
     counted_days::count_one(log)
 }
@@ -187,23 +212,33 @@ pub fn maintain(log: &NetworkLog) -> Result<()> {
 /// # Errors
 /// As [`maintain`].
 pub fn flush(log: &NetworkLog) -> Result<()> {
-    let entries = Arc::new(mem::take(&mut *lock_unpoisoned(&log.waiting)));
-    for start in (0..entries.len()).step_by(INSERT_BATCH_SIZE) {
-        if let Err(error) = write(log, &entries, start..entries.len().min(start + INSERT_BATCH_SIZE)) {
-            let mut unwritten = Arc::unwrap_or_clone(entries).split_off(start);
-            let mut waiting = lock_unpoisoned(&log.waiting);
-            unwritten.append(&mut waiting);
-            *waiting = unwritten;
-            return Err(error);
-        }
-    }
-    Ok(())
+    flush_some(log)?;
+    unlisted::store(log)
 }
 
-fn write(log: &NetworkLog, entries: &Arc<Vec<Entry>>, range: Range<usize>) -> Result<()> {
+/// Writes the entries that are queued now and returns their number.
+fn flush_some(log: &NetworkLog) -> Result<usize> {
+    let (mut waiting, mut total) = (log.waiting.take(), 0);
+    while !waiting.is_empty() {
+        let rest = waiting.split_off(waiting.len().min(CHUNKS));
+        let chunks = Arc::new(waiting);
+        let count = chunks.iter().map(Vec::len).sum();
+        if let Err(error) = write(log, &chunks) {
+            let mut unwritten = Arc::unwrap_or_clone(chunks);
+            unwritten.extend(rest);
+            log.waiting.put_back(unwritten);
+            return Err(error);
+        }
+        log.waiting.forget(count);
+        (waiting, total) = (rest, total + count);
+    }
+    Ok(total)
+}
+
+fn write(log: &NetworkLog, chunks: &Arc<Vec<Vec<Entry>>>) -> Result<()> {
     let insert = |store: &Store| {
-        let (entries, range) = (Arc::clone(entries), range.clone());
-        store.write_without_savepoint(move |tx| insert_in(tx, &entries[range])).wait()
+        let chunks = Arc::clone(chunks);
+        store.write_without_savepoint(move |tx| insert_in(tx, &chunks)).wait()
     };
     let store = log.store();
     match insert(&store) {
@@ -216,29 +251,31 @@ fn write(log: &NetworkLog, entries: &Arc<Vec<Entry>>, range: Range<usize>) -> Re
     }
 }
 
-fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {
-    let purged_at = purged_at_in(tx)?;
-    let is_purged = |entry: &Entry| purged_at.is_some_and(|purged_at| entry.at.minus(entry.duration) <= purged_at);
-    let entries: Vec<_> = entries.iter().filter(|entry| !is_purged(entry)).collect();
-    let rows = entries.iter().map(|entry| {
-        (
-            entry.at.0,
-            entry.user.map(|user| user.0),
-            entry.client.to_string(),
-            entry.method,
-            entry.route,
-            entry.status,
-            i64::try_from(entry.duration.as_micros()).unwrap_or(i64::MAX),
-            &entry.request_id,
-            clients::is_failed_sign_in(entry.route, entry.status),
-        )
-    });
-    tx.execute_each(
-        "insert into access_log (at, user_id, client_ip, method, route, status, duration_us, request_id, \
-         is_failed_sign_in) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        rows,
-    )?;
-    client_counts::add_in(tx, &entries)
+/// Inserts up to [`blocks::LARGEST`] entries.
+fn insert_in(tx: &Write<'_>, chunks: &[Vec<Entry>]) -> Result<()> {
+    let (purged_at, mut pace) = (purged_at_in(tx)?, Pace::default());
+    let is_purged = |entry: &Entry| purged_at.is_some_and(|purged_at| entry.began_at() <= purged_at);
+    let entries: Vec<_> = chunks.iter().flatten().filter(|entry| !is_purged(entry)).collect();
+    let mut clients = HashMap::<IpAddr, String, foldhash::fast::RandomState>::default();
+    for entry in &entries {
+        clients.entry(entry.client).or_insert_with(|| entry.client.to_string());
+    }
+    let mut rows = Vec::with_capacity(entries.len());
+    rows.extend(entries.iter().map(|entry| Row {
+        position: 0,
+        at: entry.at.0,
+        user: entry.user.map(|user| user.0),
+        client: &clients[&entry.client],
+        method: entry.method,
+        route: entry.route,
+        status: entry.status,
+        duration_us: entry.duration_us.into(),
+        request_id: entry.request_id.as_str(),
+    }));
+    rows.sort_by_key(|row| row.at);
+    pace.rest();
+    blocks::append_in(tx, &mut rows, &mut pace)?;
+    client_counts::add_in(tx, &rows, &mut pace)
 }
 
 /// The user of an entry.
@@ -250,17 +287,24 @@ pub struct UserEntry {
     pub user: Option<UserId>,
 }
 
-/// Returns the users of the next entries after this id, in the order in which they were written. Blocks.
+/// Returns the users of the next entries after this id, in the order of time, and of more to complete a block. Blocks.
 ///
 /// # Errors
 /// Storage errors.
-pub fn users_after(log: &NetworkLog, after: i64, limit: u32) -> Result<Vec<UserEntry>> {
-    let sql = "select id, at, user_id from access_log where id > ?1 order by id limit ?2";
+pub fn users_after(log: &NetworkLog, after: i64, limit: usize) -> Result<Vec<UserEntry>> {
     log.read(|tx| {
-        tx.all(sql, (after, limit), |row| {
-            let user: Option<i64> = row.get(2)?;
-            Ok(UserEntry { id: row.get(0)?, at: Timestamp(row.get(1)?), user: user.map(UserId) })
-        })
+        let mut found = Vec::new();
+        blocks::each_from_in(tx, blocks::block_of(after), |block, rows| {
+            let rows = rows.iter().filter(|row| row.id(block) > after);
+            found.extend(rows.map(|row| UserEntry {
+                id: row.id(block),
+                at: Timestamp(row.at),
+                user: row.user.map(UserId),
+            }));
+            found.sort_unstable_by_key(|entry| entry.id);
+            Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(found)
     })
 }
 
@@ -269,8 +313,15 @@ pub fn users_after(log: &NetworkLog, after: i64, limit: u32) -> Result<Vec<UserE
 /// # Errors
 /// Storage errors.
 pub fn last_id(log: &NetworkLog) -> Result<i64> {
-    let sql = "select id from access_log order by id desc limit 1";
-    log.read(|tx| Ok(tx.first(sql, (), |row| row.get(0))?.unwrap_or(0)))
+    log.read(|tx| {
+        let mut last = 0;
+        blocks::each_in(tx, Key::All, blocks::ALWAYS, Order::NewestFirst, |block, _| {
+            let ids = |rows: &[Row<'_>]| Ok(rows.iter().map(|row| row.id(block)).max());
+            last = blocks::rows_in(tx, block, Order::NewestFirst, ids)?.unwrap_or(0);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(last)
+    })
 }
 
 /// Returns the time of the last deletion of all entries.
@@ -291,12 +342,16 @@ fn purged_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
 /// The table of the entries.
 pub const TABLE: &str = "access_log";
 
-/// Counts the entries. Reads an index of all of them.
+/// Counts the entries. Reads all blocks' numbers of entries.
 ///
 /// # Errors
 /// Storage errors.
 pub fn count(log: &NetworkLog) -> Result<i64> {
-    log.read(|tx| tx.one("select count(*) from access_log", (), |row| row.get(0)))
+    log.read(|tx| {
+        let sql = "select coalesce((select cast(sum(entries) as bigint) from access_log_blocks), 0) \
+                   + (select count(*) from access_log_unpacked)";
+        tx.one(sql, (), |row| row.get(0))
+    })
 }
 
 /// Returns the size and age of the log.
@@ -306,24 +361,36 @@ pub fn count(log: &NetworkLog) -> Result<i64> {
 pub fn status(log: &NetworkLog) -> Result<LogStatus> {
     let used_bytes = log.used_bytes()?;
     log.read(|tx| {
-        // Two statements, because each end is one step in the index.
-        let at = |sql: &str| tx.first(sql, (), |row| row.get(0).map(Timestamp));
-        Ok(LogStatus {
-            used_bytes,
-            oldest: at("select at from access_log order by at limit 1")?,
-            latest: at("select at from access_log order by at desc limit 1")?,
-        })
+        Ok(LogStatus { used_bytes, oldest: edge_in(tx, Order::OldestFirst)?, latest: edge_in(tx, Order::NewestFirst)? })
     })
+}
+
+/// Returns the time of the first entry in an order.
+fn edge_in(tx: &Read<'_>, order: Order) -> Result<Option<Timestamp>> {
+    let mut edge = None;
+    blocks::each_row_in(tx, Key::All, blocks::ALWAYS, order, |_, row| {
+        edge = Some(Timestamp(row.at));
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(edge)
 }
 
 /// Returns the client addresses of the newest requests, without health checks.
 ///
 /// # Errors
 /// Storage errors.
-pub fn recent_clients(log: &NetworkLog, limit: u32) -> Result<Vec<String>> {
-    let sql = "select client_ip from (select id, client_ip, route from access_log order by id desc limit ?1) as newest \
-               where route not in ('/healthz', '/readyz') order by id desc";
-    log.read(|tx| tx.all(sql, [limit], |row| row.get(0)))
+pub fn recent_clients(log: &NetworkLog, limit: usize) -> Result<Vec<String>> {
+    log.read(|tx| {
+        let (mut seen, mut clients) = (0, Vec::new());
+        blocks::each_row_in(tx, Key::All, blocks::ALWAYS, Order::NewestFirst, |_, row| {
+            if row.route.is_some_and(|route| !["/healthz", "/readyz"].contains(&route)) {
+                clients.push(row.client.to_owned());
+            }
+            seen += 1;
+            Ok(if seen < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(clients)
+    })
 }
 
 /// Deletes some of the oldest entries before `before`, and returns their number. Blocks.
@@ -331,8 +398,20 @@ pub fn recent_clients(log: &NetworkLog, limit: u32) -> Result<Vec<String>> {
 /// # Errors
 /// Storage errors.
 pub fn delete_batch_before(log: &NetworkLog, before: Timestamp) -> Result<usize> {
-    let sql = "delete from access_log where id in (select id from access_log where at < ?1 order by at limit ?2)";
-    log.store().write(move |tx| tx.execute(sql, (before.0, DELETE_BATCH_SIZE))).wait()
+    log.store().write(move |tx| delete_some_in(tx, Key::All, |row| row.at < before.0)).wait()
+}
+
+/// Deletes entries for which `is_deleted` is true, the oldest first, until enough are deleted, or a block has none.
+fn delete_some_in(tx: &Write<'_>, key: Key<'_>, is_deleted: impl Fn(&Row<'_>) -> bool) -> Result<usize> {
+    let mut deleted = 0;
+    for block in blocks::oldest_in(tx, key, DELETE_BATCH_SIZE)? {
+        let count = blocks::delete_in(tx, block, |row| !is_deleted(row))?;
+        deleted += count;
+        if count == 0 || deleted >= DELETE_BATCH_SIZE {
+            break;
+        }
+    }
+    Ok(deleted)
 }
 
 /// Deletes entries older than `age` until none is left or `is_running` returns false. Blocks.
@@ -371,6 +450,8 @@ pub fn delete_all(log: &NetworkLog) -> Result<usize> {
         .store()
         .write(|tx| {
             put_purge_in(tx)?;
+            packing::delete_all_in(tx)?;
+            unlisted::delete_all_in(tx)?;
             delete_oldest_in(tx)
         })
         .wait()?;
@@ -391,10 +472,9 @@ fn put_purge_in(tx: &Write<'_>) -> Result<()> {
 }
 
 fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {
-    tx.execute(
-        "delete from access_log where id in (select id from access_log order by at limit ?1)",
-        [DELETE_BATCH_SIZE],
-    )
+    let deleted = delete_some_in(tx, Key::All, |_| true)?;
+    tx.execute("delete from access_log_unlisted where period < (select min(id) from access_log_blocks) / 1048576", ())?;
+    Ok(deleted)
 }
 
 /// Deletes the oldest entries while the log is larger than configured. Stops after some batches, so that new entries are
@@ -437,7 +517,8 @@ fn open_file(core: &Core, policy: SchemaPolicy) -> Result<Store> {
         cache_kib: u32::try_from(database.cache.0 / 1024).unwrap_or(u32::MAX),
         // Exports, reports, and one for maintenance.
         readers: database.long_reads + database.reports + 1,
-        is_low_priority: true,
+        // A low priority would leave it no time beside requests at the full rate. It rests instead, see `BURST`.
+        is_low_priority: false,
         slow: core.config.limits.slow_query,
         ..Tuning::SMALL
     };

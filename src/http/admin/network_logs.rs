@@ -12,11 +12,11 @@ use crate::{
         self,
         clients::{self, Suspect, Tally},
         search::{self, Filter, Logged, Subject},
+        unlisted::{self, UnlistedRequests},
     },
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
         params::{
             DaysToKeep, PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page, parameters,
             required_time_range, text,
@@ -24,7 +24,7 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{PageRequest, Timestamp, UserId, clean, decimal_milliseconds},
+    types::{PageRequest, Paginated, Timestamp, UserId, clean, decimal_milliseconds},
 };
 
 /// The longest template and request id, in characters.
@@ -136,7 +136,50 @@ impl From<Logged> for LoggedRequest {
     }
 }
 
-pub async fn list_of_user(context: RequestContext, params: UserLogParams) -> Result<Json<NumberedPage<LoggedRequest>>> {
+/// The requests to one endpoint that are in no list.
+#[derive(Serialize, ToSchema)]
+pub struct UnlistedCount {
+    /// The endpoint's route; null if none matched.
+    #[schema(example = "/coin/consume")]
+    route: Option<String>,
+    #[schema(example = 1200)]
+    count: u64,
+}
+
+impl From<UnlistedRequests> for UnlistedCount {
+    fn from(unlisted: UnlistedRequests) -> Self {
+        Self { route: unlisted.route, count: unlisted.requests }
+    }
+}
+
+/// One page of the list.
+#[derive(Serialize, ToSchema)]
+pub struct LoggedRequestPage {
+    items: Vec<LoggedRequest>,
+    #[schema(minimum = 1, example = 1)]
+    page: u32,
+    #[schema(minimum = 1, example = 20)]
+    size: u32,
+    /// Total number on all pages.
+    #[schema(minimum = 0, example = 1)]
+    total: i64,
+    /// Requests of anybody in the time range that could not be stored, because the disk was too slow. Counted by ten minutes.
+    unlisted: Vec<UnlistedCount>,
+}
+
+impl LoggedRequestPage {
+    pub fn of(page: PageRequest, found: Paginated<Logged>, unlisted: Vec<UnlistedRequests>) -> Self {
+        Self {
+            items: found.items.into_iter().map(Into::into).collect(),
+            page: page.number,
+            size: page.size,
+            total: found.total,
+            unlisted: unlisted.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+pub async fn list_of_user(context: RequestContext, params: UserLogParams) -> Result<Json<LoggedRequestPage>> {
     context.meta.subject.get_or_init(|| params.user_id);
     let (from, to) = (params.time.from(), params.time.to());
     let (route, status) = narrowed(params.route, params.status);
@@ -144,30 +187,21 @@ pub async fn list_of_user(context: RequestContext, params: UserLogParams) -> Res
     list(&context, filter, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_of_client(
-    context: RequestContext,
-    params: ClientLogParams,
-) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_of_client(context: RequestContext, params: ClientLogParams) -> Result<Json<LoggedRequestPage>> {
     let (from, to) = (params.time.from(), params.time.to());
     let (route, status) = narrowed(params.route, params.status);
     let filter = Filter { subject: Subject::Client(params.client_ip.0.to_string()), route, status, from, to };
     list(&context, filter, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_of_time(
-    context: RequestContext,
-    params: LogPeriodParams,
-) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_of_time(context: RequestContext, params: LogPeriodParams) -> Result<Json<LoggedRequestPage>> {
     let (from, to) = (params.time.from(), params.time.to());
     let (route, status) = narrowed(params.route, params.status);
     let subject = params.request_id.map_or(Subject::All, |id| Subject::Request(id.0));
     list(&context, Filter { subject, route, status, from, to }, page(&context, params.page, params.size)).await
 }
 
-pub async fn list_failed(
-    context: RequestContext,
-    params: FailedRequestsParams,
-) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_failed(context: RequestContext, params: FailedRequestsParams) -> Result<Json<LoggedRequestPage>> {
     let (from, to) = (params.time.from(), params.time.to());
     let (route, status) = narrowed(params.route, params.status);
     let filter = Filter { subject: Subject::Failed, route, status, from, to };
@@ -178,13 +212,13 @@ fn narrowed(route: Option<LoggedRoute>, status: Option<LoggedStatus>) -> (Option
     (route.map(|route| route.0), status.map(|status| status.0))
 }
 
-async fn list(
-    context: &RequestContext,
-    filter: Filter,
-    page: PageRequest,
-) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let found = context.report(move |app| search::list(&app.network_log, &filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
+async fn list(context: &RequestContext, filter: Filter, page: PageRequest) -> Result<Json<LoggedRequestPage>> {
+    let (from, to) = (filter.from, filter.to);
+    let found = context.report(move |app| {
+        let found = search::list(&app.network_log, &filter, page)?;
+        Ok(LoggedRequestPage::of(page, found, unlisted::list(&app.network_log, from, to)?))
+    });
+    found.await.map(Json)
 }
 
 /// The number of requests of a client address.
@@ -234,6 +268,8 @@ pub struct ClientCountPage {
     /// Addresses on all pages.
     #[schema(example = 1)]
     total: i64,
+    /// Requests in the time range that could not be stored and are not counted, because the disk was too slow.
+    unlisted: Vec<UnlistedCount>,
 }
 
 /// Counts the requests per address in a time range; by default the last 24 hours.
@@ -241,9 +277,14 @@ pub async fn count_by_client(context: RequestContext, params: LogDayParams) -> R
     let (from, to) = params.window;
     let page = page(&context, params.page, params.size);
     let client = params.client_ip.map(|ClientIp(address)| address.to_string());
-    let found = context.report(move |app| clients::count(&app.network_log, from, to, client.as_deref(), page)).await?;
+    let counted = context.report(move |app| {
+        let found = clients::count(&app.network_log, from, to, client.as_deref(), page)?;
+        Ok((found, unlisted::list(&app.network_log, from, to)?))
+    });
+    let (found, unlisted) = counted.await?;
     let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total: found.total }))
+    let unlisted = unlisted.into_iter().map(Into::into).collect();
+    Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total: found.total, unlisted }))
 }
 
 /// A client address with unusual activity.

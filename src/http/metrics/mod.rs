@@ -156,8 +156,11 @@ fn add_network_log(page: &mut Page, log: &NetworkLog) {
     }
     page.gauge("yarrow_network_log_max_bytes", "Maximum size of the network log")
         .whole(&[], log.core.config.network_log.max_size.0);
-    page.counter("yarrow_network_log_dropped", "Requests not logged, because the disk was too slow")
-        .whole(&[], log.metrics.dropped.get());
+    page.counter(
+        "yarrow_network_log_dropped",
+        "Requests that are not in the network log, because the disk was too slow",
+    )
+    .whole(&[], log.metrics.dropped.get());
     page.counter("yarrow_network_log_deleted_for_size", "Entries deleted because the network log was full")
         .whole(&[], log.metrics.deleted_for_size.get());
 }

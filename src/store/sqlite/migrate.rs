@@ -24,7 +24,7 @@ pub(in crate::store) const SCHEMA: Schema =
 
 /// The schema of the network log. A power cut may undo its last commits, because nothing was promised about them.
 pub(in crate::store) const NETWORK_LOG_SCHEMA: Schema = Schema {
-    steps: &[include_str!("../../../network-log.sql")],
+    steps: &[include_str!("../../../network-log.sql"), include_str!("../../../network-log-2.sql")],
     application_id: NETWORK_LOG_ID,
     synchronous: "normal",
 };

@@ -525,8 +525,8 @@ fn requests_from_before_a_purge_are_not_logged_after_it() {
         method: "GET",
         route: Some("/coin/balance"),
         status: 200,
-        duration,
-        request_id: request_id.to_owned(),
+        duration_us: u32::try_from(duration.as_micros()).unwrap(),
+        request_id: request_id.into(),
     };
     app.network_log.record(entry("written", Duration::ZERO));
     network_log::flush(&app.network_log).unwrap();

@@ -189,8 +189,8 @@ fn retention_is_the_share_of_a_week_of_registrations_that_came_back() {
     let now = now + 3 * week;
     for (user, weeks) in [(0, 2), (0, 2), (1, 2), (1, 1)] {
         server.edit(&format!(
-            "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id, \
-             is_failed_sign_in) values ({}, {}, '127.0.0.1', 'GET', 200, 1, 'x', 0)",
+            "insert into network_log.access_log (at, user_id, client_ip, method, status, duration_us, request_id) \
+             values ({}, {}, '127.0.0.1', 'GET', 200, 1, 'x')",
             now - weeks * week,
             users[user].user_id
         ));

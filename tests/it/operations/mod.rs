@@ -27,6 +27,7 @@ mod health;
 mod import;
 mod logs;
 mod metrics;
+mod network_log_writer;
 mod offsite_backups;
 mod retention;
 mod server_log;

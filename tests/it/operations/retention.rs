@@ -11,8 +11,8 @@ const KEPT: &[(&str, i64, &str, &str)] = &[
     (
         "access_log",
         7,
-        "insert into access_log (at, client_ip, method, status, duration_us, request_id, is_failed_sign_in) \
-         values (NOW - AGE, '192.0.2.1', 'GET', 200, 1, 'aged', 0)",
+        "insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+         values (NOW - AGE, '192.0.2.1', 'GET', 200, 1, 'aged')",
         "access_log where request_id = 'aged'",
     ),
     (
@@ -127,13 +127,13 @@ fn an_entry_in_the_future_keeps_no_older_one_in_the_network_log() {
     let server = Setup::default().start();
     for (id, days) in [("ahead", -40), ("old", 200), ("ahead too", -1), ("older", 210), ("young", 1), ("late", -40)] {
         server.edit(&format!(
-            "insert into access_log (at, client_ip, method, status, duration_us, request_id, is_failed_sign_in) \
-             values (unixepoch() * 1000 - {days} * {DAY}, '192.0.2.1', 'GET', 200, 1, '{id}', 0)"
+            "insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+             values (unixepoch() * 1000 - {days} * {DAY}, '192.0.2.1', 'GET', 200, 1, '{id}')"
         ));
     }
     CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     let left = "select group_concat(request_id) from (select request_id from access_log order by id)";
-    assert_eq!(server.value::<String>(left), "ahead,ahead too,young,late");
+    assert_eq!(server.value::<String>(left), "young,ahead too,ahead,late");
 }
 
 #[test]

@@ -830,13 +830,28 @@ fn wait_for_line(process: &mut Child, lines: &Lines, text: &str) -> String {
     }
 }
 
-/// Counts entries that a test inserts one by one, as the service counts the batches that it writes.
+/// Stores and counts entries that a test inserts one by one, each in a block of its own, and deletes the blocks of entries
+/// that it deletes.
 const COUNT_INSERTED: &str = "
-create temp trigger access_log_inserted after insert on access_log begin
+create temp trigger access_log_inserted instead of insert on access_log begin
+    insert into access_log_blocks (id, last_at, entries, failed, next_position, rows)
+    select coalesce(max(id) + 1, new.at / 600000 * 1048576), new.at, 1, new.status >= 400, 1,
+        json_array(json_array(0, new.at, new.user_id, new.client_ip, new.method, new.route, new.status,
+            new.duration_us, new.request_id))
+    from access_log_blocks where id >= new.at / 600000 * 1048576 and id < (new.at / 600000 + 1) * 1048576;
+    insert into access_log_keys (key, block, entries)
+    with keys (key) as (select 'u' || new.user_id union all select 'c' || new.client_ip union all select 'r' || new.route
+        union all select 's' || new.status where new.status >= 400
+        union all select 'q' || case when length(new.request_id) = 24 and new.request_id not glob '*[^0-9a-f]*'
+            then substr(new.request_id, 1, 21) else new.request_id end)
+    select key, (select max(id) from access_log_blocks where id < (new.at / 600000 + 1) * 1048576), 1 from keys
+    where key is not null;
     insert into access_log_addresses (client_ip) values (new.client_ip) on conflict (client_ip) do nothing;
     insert into access_log_clients (period, client_id, requests, failed, failed_sign_ins, users, busiest_minute,
         last_minute, last_minute_requests)
-    select new.at / 600000, id, 1, new.status >= 400, new.is_failed_sign_in, 0, 1, new.at / 60000, 1
+    select new.at / 600000, id, 1, new.status >= 400,
+        coalesce(new.route like '%/login' or new.route like '%/send-code', 0) and new.status in (401, 403, 429), 0, 1,
+        new.at / 60000, 1
     from access_log_addresses where client_ip = new.client_ip
     on conflict (period, client_id) do update set
         requests = requests + 1,
@@ -852,18 +867,20 @@ create temp trigger access_log_inserted after insert on access_log begin
     on conflict (client_id, period, user_id) do nothing;
     delete from access_log_counted_days where day = new.at / 86400000;
 end;
+create temp trigger access_log_deleted instead of delete on access_log begin
+    delete from access_log_blocks where id = old.id / 16384;
+    delete from access_log_keys where block = old.id / 16384;
+    delete from access_log_clients where period = old.at / 600000;
+    delete from access_log_days where day = old.at / 86400000;
+    delete from access_log_addresses where id not in (select client_id from access_log_clients);
+end;
 ";
 
 /// Returns a statement that inserts requests into the network log. The query returns the columns of `access_log` from
 /// `at` to `request_id`.
 pub fn log_statement(requests: &str) -> String {
     let columns = "at, user_id, client_ip, method, route, status, duration_us, request_id";
-    format!(
-        "insert into access_log ({columns}, is_failed_sign_in) \
-         with requests ({columns}) as ({requests}) \
-         select *, coalesce(route like '%/login' or route like '%/send-code', 0) and status in (401, 403, 429) \
-         from requests"
-    )
+    format!("insert into access_log ({columns}) with requests ({columns}) as ({requests}) select * from requests")
 }
 
 /// Returns a statement that adds this many rows of 3 KB to the database, in a table that no page of a test lists.

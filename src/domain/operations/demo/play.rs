@@ -479,8 +479,8 @@ impl<'app> Player<'app> {
             method,
             route: Some(route),
             status,
-            duration: Duration::from_millis(u64::from(2 + self.dice.below(slow))),
-            request_id,
+            duration_us: 1000 * (2 + self.dice.below(slow)),
+            request_id: request_id.as_str().into(),
         });
     }
 

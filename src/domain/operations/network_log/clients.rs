@@ -6,11 +6,13 @@
 use std::{
     cmp::Ordering,
     collections::{HashMap, HashSet},
+    ops::ControlFlow,
     time::Duration,
 };
 
 use super::{
     NetworkLog,
+    blocks::{self, Key, Order},
     counted_range::{CountedRange, Span},
 };
 use crate::{
@@ -199,22 +201,12 @@ fn client_in(tx: &Read<'_>, client_ip: &str) -> Result<Option<Client>> {
 /// Adds up the counts of each address, or of one.
 fn counts_in(tx: &Read<'_>, range: &CountedRange, client: Option<Client>) -> Result<Vec<(Client, Counts)>> {
     let counts = "requests, failed, failed_sign_ins, users, busiest_minute";
-    let (of_client, of_address) = match client {
-        Some(_) => {
-            (" and client_id = ?3", " and client_ip = (select client_ip from access_log_addresses where id = ?3)")
-        }
-        None => ("", ""),
-    };
+    let of_client = if client.is_some() { " and client_id = ?3" } else { "" };
     let days = format!("select client_id, {counts} from access_log_days where day >= ?1 and day < ?2{of_client}");
     let periods =
         format!("select client_id, {counts} from access_log_clients where period >= ?1 and period < ?2{of_client}");
-    let entries = format!(
-        "select (select id from access_log_addresses as known where known.client_ip = log.client_ip), count(*), \
-         sum(case when status >= 400 then 1 else 0 end), sum(is_failed_sign_in), count(distinct user_id), count(*) \
-         from access_log as log where at >= ?1 and at < ?2{of_address} group by client_ip, at / 60000"
-    );
     let mut sums = HashMap::new();
-    for (sql, spans) in [(days, &range.days), (periods, &range.periods), (entries, &range.entries)] {
+    for (sql, spans) in [(days, &range.days), (periods, &range.periods)] {
         for &(start, end) in spans {
             let add = |row: &Row<'_>| add_row(&mut sums, row);
             match client {
@@ -223,31 +215,70 @@ fn counts_in(tx: &Read<'_>, range: &CountedRange, client: Option<Client>) -> Res
             }
         }
     }
+    for &span in &range.entries {
+        add_entries_in(tx, &mut sums, span, client)?;
+    }
     Ok(sums.into_iter().collect())
+}
+
+/// Adds up the entries of a time range, of each address or of one.
+fn add_entries_in(tx: &Read<'_>, sums: &mut HashMap<Client, Counts>, span: Span, client: Option<Client>) -> Result<()> {
+    let of_client = client.map(|client| address_in(tx, client)).transpose()?;
+    let mut minutes = HashMap::<(String, i64), (Counts, HashSet<i64>)>::new();
+    let key = of_client.as_deref().map_or(Key::All, Key::Client);
+    blocks::each_row_in(tx, key, span, Order::OldestFirst, |_, row| {
+        if of_client.as_deref().is_none_or(|client| client == row.client) {
+            let (counts, users) = minutes.entry((row.client.to_owned(), row.at.div_euclid(60_000))).or_default();
+            counts.requests += 1;
+            counts.failed += u64::from(row.is_failed());
+            counts.failed_sign_ins += u64::from(is_failed_sign_in(row.route, row.status));
+            users.extend(row.user);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for ((address, _), (counts, users)) in minutes {
+        if let Some(client) = client_in(tx, &address)? {
+            let (users, busiest_minute) = (users.len() as u64, counts.requests);
+            sums.entry(client).or_default().add(Counts { users, busiest_minute, ..counts });
+        }
+    }
+    Ok(())
 }
 
 fn add_row(sums: &mut HashMap<Client, Counts>, row: &Row<'_>) -> Result<()> {
     let count = |column| row.get::<u32>(column).map(u64::from);
-    let sum = sums.entry(row.get(0)?).or_default();
-    sum.requests += count(1)?;
-    sum.failed += count(2)?;
-    sum.failed_sign_ins += count(3)?;
-    sum.users += count(4)?;
-    sum.busiest_minute = sum.busiest_minute.max(count(5)?);
+    let (requests, failed, failed_sign_ins) = (count(1)?, count(2)?, count(3)?);
+    let (users, busiest_minute) = (count(4)?, count(5)?);
+    sums.entry(row.get(0)?).or_default().add(Counts { requests, failed, failed_sign_ins, users, busiest_minute });
     Ok(())
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.failed += other.failed;
+        self.failed_sign_ins += other.failed_sign_ins;
+        self.users += other.users;
+        self.busiest_minute = self.busiest_minute.max(other.busiest_minute);
+    }
+}
+
+fn address_in(tx: &Read<'_>, client: Client) -> Result<String> {
+    tx.one("select client_ip from access_log_addresses where id = ?1", [client], |row| row.get(0))
 }
 
 /// Adds the address, the exact number of its users, and the times of its first and last request.
 fn tally_in(tx: &Read<'_>, range: &CountedRange, client: Client, counts: Counts) -> Result<Tally> {
-    let address = "select client_ip from access_log_addresses where id = ?1";
-    let client_ip: String = tx.one(address, [client], |row| row.get(0))?;
-    let at = |order: &str| {
-        let sql = format!(
-            "select at from access_log where client_ip = ?1 and at >= ?2 and at < ?3 order by at {order} limit 1"
-        );
-        tx.first(&sql, (&client_ip, range.from, range.to), |row| row.get(0))
+    let client_ip = address_in(tx, client)?;
+    let at = |order| -> Result<Option<i64>> {
+        let mut at = None;
+        blocks::each_row_in(tx, Key::Client(&client_ip), (range.from, range.to), order, |_, row| {
+            at = Some(row.at).filter(|_| row.client == client_ip);
+            Ok(if at.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(at)
     };
-    let (first, last): (Option<i64>, Option<i64>) = (at("asc")?, at("desc")?);
+    let (first, last) = (at(Order::OldestFirst)?, at(Order::NewestFirst)?);
     Ok(Tally {
         requests: counts.requests,
         failed: counts.failed,
@@ -264,10 +295,7 @@ fn tally_in(tx: &Read<'_>, range: &CountedRange, client: Client, counts: Counts)
 fn users_in(tx: &Read<'_>, range: &CountedRange, client: Client) -> Result<u64> {
     let days = "select user_id from access_log_day_users where client_id = ?1 and day >= ?2 and day < ?3";
     let periods = "select user_id from access_log_users where client_id = ?1 and period >= ?2 and period < ?3";
-    let entries = "select user_id from access_log \
-                   where client_ip = (select client_ip from access_log_addresses where id = ?1) \
-                   and at >= ?2 and at < ?3 and user_id is not null";
-    let spans: [(&str, &[Span]); 3] = [(days, &range.days), (periods, &range.periods), (entries, &range.entries)];
+    let spans: [(&str, &[Span]); 2] = [(days, &range.days), (periods, &range.periods)];
     let mut users = HashSet::new();
     for (sql, spans) in spans {
         for &(start, end) in spans {
@@ -276,6 +304,13 @@ fn users_in(tx: &Read<'_>, range: &CountedRange, client: Client) -> Result<u64> 
                 Ok(())
             })?;
         }
+    }
+    let client_ip = address_in(tx, client)?;
+    for &span in &range.entries {
+        blocks::each_row_in(tx, Key::Client(&client_ip), span, Order::OldestFirst, |_, row| {
+            users.extend(row.user.filter(|_| row.client == client_ip));
+            Ok(ControlFlow::Continue(()))
+        })?;
     }
     Ok(users.len() as u64)
 }

@@ -1,11 +1,14 @@
 //! The counts of whole days, which reports over weeks add up instead of the counts of ten minutes.
 //!
-//! A day is counted once, after its end, from the counts of its periods. A trigger subtracts deleted entries. The
+//! A day is counted once, after its end, from the counts of its periods. Deleted entries are subtracted. The
 //! surprise: an entry that is inserted later makes the day uncounted, and it is counted again.
 
 use std::time::Duration;
 
-use super::NetworkLog;
+use super::{
+    NetworkLog,
+    blocks::{self, Key},
+};
 use crate::{
     error::Result,
     store::{Read, Write},
@@ -40,9 +43,7 @@ pub(super) fn list_in(tx: &Read<'_>, first: i64, end: i64) -> Result<Vec<i64>> {
 }
 
 fn next_in(tx: &Read<'_>, today: i64) -> Result<Option<i64>> {
-    let oldest: Option<i64> =
-        tx.first("select at / 86400000 from access_log order by at limit 1", (), |row| row.get(0))?;
-    let Some(oldest) = oldest else { return Ok(None) };
+    let Some(oldest) = blocks::oldest_in(tx, Key::All, 1)?.first().map(|block| day_of(*block)) else { return Ok(None) };
     let first = oldest.max(today - FURTHEST_BACK);
     let sql = "with recursive days (day) as (select cast(?1 as bigint) where ?1 < ?2 union all select day + 1 from days where day + 1 < ?2) \
                select day from days where day not in (select day from access_log_counted_days) limit 1";
@@ -67,9 +68,10 @@ fn count_in(tx: &Write<'_>, day: i64) -> Result<()> {
     )?;
     tx.execute("insert into access_log_counted_days (day) values (?1)", [day])?;
     // Days whose entries have been deleted.
-    tx.execute(
-        "delete from access_log_counted_days where day < (select at / 86400000 from access_log order by at limit 1)",
-        (),
-    )
-    .map(drop)
+    let oldest = blocks::oldest_in(tx, Key::All, 1)?.first().map(|block| day_of(*block));
+    tx.execute("delete from access_log_counted_days where day < ?1", [oldest]).map(drop)
+}
+
+fn day_of(block: i64) -> i64 {
+    blocks::period_of(block).div_euclid(PERIODS_IN_DAY)
 }

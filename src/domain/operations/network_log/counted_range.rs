@@ -1,7 +1,12 @@
 //! A time range as what a report adds up: counted days, periods of ten minutes, and entries where the range begins or ends
 //! inside a period. No request is in two of them.
 
-use super::counted_days::{self, PERIOD, PERIODS_IN_DAY};
+use std::ops::ControlFlow;
+
+use super::{
+    blocks::{self, Key, Order},
+    counted_days::{self, PERIOD, PERIODS_IN_DAY},
+};
 use crate::{error::Result, store::Read, types::Timestamp};
 
 /// A half-open range of days, periods or times.
@@ -18,8 +23,17 @@ pub(super) struct CountedRange {
 
 impl CountedRange {
     pub fn find_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Self> {
-        let sql = "select exists (select 1 from access_log where at >= ?1 and at < ?2)";
-        let (whole, entries) = whole_periods(from.0, to.0, |start, end| tx.one(sql, (start, end), |row| row.get(0)))?;
+        let has_entries = |start, end| {
+            let mut is_found = false;
+            if start < end {
+                blocks::each_row_in(tx, Key::All, (start, end), Order::OldestFirst, |_, _| {
+                    is_found = true;
+                    Ok(ControlFlow::Break(()))
+                })?;
+            }
+            Ok(is_found)
+        };
+        let (whole, entries) = whole_periods(from.0, to.0, has_entries)?;
         let first_day = whole.0.div_euclid(PERIODS_IN_DAY) + i64::from(whole.0.rem_euclid(PERIODS_IN_DAY) > 0);
         let counted = counted_days::list_in(tx, first_day, whole.1.div_euclid(PERIODS_IN_DAY))?;
         let (days, periods) = split_at_days(whole, &counted);

@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use super::{DELETE_BATCH_SIZE, DELETE_BATCHES, NetworkLog};
+use super::{
+    DELETE_BATCHES, NetworkLog,
+    blocks::{self, Key},
+    packing,
+};
 use crate::{
     error::Result,
     store::{Read, Write},
@@ -31,7 +35,7 @@ pub fn request_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 /// # Errors
 /// Storage errors; the next call continues.
 pub fn run(log: &NetworkLog) -> Result<()> {
-    while run_some(log)? {}
+    while packing::pack_some(log)? || run_some(log)? {}
     Ok(())
 }
 
@@ -81,15 +85,11 @@ fn complete_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 }
 
 fn has_entries_in(tx: &Read<'_>, user: UserId) -> Result<bool> {
-    tx.one("select exists (select 1 from access_log where user_id = ?1)", [user.0], |row| row.get(0))
+    Ok(!blocks::oldest_in(tx, Key::User(user.0), 1)?.is_empty())
 }
 
-/// Deletes some entries of the user. Triggers delete the user from the counts.
 fn delete_some_in(tx: &Write<'_>, user: UserId) -> Result<()> {
-    tx.execute(
-        "delete from access_log where id in (select id from access_log where user_id = ?1 order by at limit ?2)",
-        (user.0, DELETE_BATCH_SIZE),
-    )?;
+    super::delete_some_in(tx, Key::User(user.0), |row| row.user == Some(user.0))?;
     tx.truncate_wal_after_commit();
     Ok(())
 }

@@ -1,24 +1,25 @@
 //! Searches of the network log by user, client address, request id, route, status and time.
 //!
-//! Each search reads a range of one index. Counting stops at [`COUNTED`], so that a page costs the same in a log of any
-//! size.
+//! Each search reads the blocks of one key and decodes those of its page. Counting stops at [`COUNTED`], so that a page costs
+//! the same in a log of any size.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use serde_json::json;
 
-use super::NetworkLog;
+use super::{
+    NetworkLog,
+    blocks::{self, ALWAYS, Key, Order, Row},
+};
 use crate::{
     domain::Each,
     error::{Error, Fault, FieldCode, Result},
-    store::{Read, Row},
+    store::Read,
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 /// The largest total, which means "at least so many". Pages beyond it are refused.
 pub const COUNTED: i64 = 100_000;
-
-const COLUMNS: &str = "id, at, user_id, client_ip, method, route, status, duration_us, request_id";
 
 /// The requests to search for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,37 +87,44 @@ pub fn list(log: &NetworkLog, filter: &Filter, page: PageRequest) -> Result<Pagi
 ///
 /// # Errors
 /// Storage errors.
-pub fn by_request_id(log: &NetworkLog, request_id: &str, limit: u32) -> Result<Vec<Logged>> {
+pub fn by_request_id(log: &NetworkLog, request_id: &str, limit: usize) -> Result<Vec<Logged>> {
     log.read(|tx| {
-        let sql = format!("select {COLUMNS} from access_log where request_id = ?1 order by at desc, id desc limit ?2");
         let mut found = Vec::new();
-        tx.each(&sql, (request_id, limit), |row| {
-            found.push(logged_of(row)?);
-            Ok(())
+        blocks::each_row_in(tx, Key::of_request(request_id), ALWAYS, Order::NewestFirst, |block, row| {
+            if row.request_id == request_id {
+                found.push(logged_of(block, row));
+            }
+            Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         Ok(found)
     })
 }
 
 fn list_in(tx: &Read<'_>, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
-    let condition = filter.condition();
-    let counted =
-        format!("select count(*) from (select 1 from access_log where {condition} limit ?6 offset ?7) as counted");
-    let mut total = 0;
-    filter.each_in(tx, &counted, (COUNTED, 0), |row| {
-        total = row.get(0)?;
-        Ok(())
+    let (key, range) = (filter.key(), (filter.from.0, filter.to.0));
+    let (first, end) = (page.offset(), page.offset() + i64::from(page.size));
+    let (mut total, mut items) = (0, Vec::new());
+    blocks::each_in(tx, key, range, Order::NewestFirst, |block, entries| {
+        let is_on_page = total < end && total + entries > first;
+        if !is_on_page && filter.is_said_by(key) && blocks::is_inside(block, range.0, range.1) {
+            total += entries;
+        } else {
+            blocks::rows_in(tx, block, Order::NewestFirst, |rows| {
+                for row in rows.iter().filter(|row| filter.includes(row)) {
+                    if (first..end).contains(&total) {
+                        items.push(logged_of(block, row));
+                    }
+                    total += 1;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(if total < COUNTED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    if page.offset() >= total {
-        return if total < COUNTED { Ok(Paginated { items: Vec::new(), total }) } else { Err(uncounted()) };
+    let total = total.min(COUNTED);
+    if page.offset() >= total && total == COUNTED {
+        return Err(uncounted());
     }
-    let found =
-        format!("select {COLUMNS} from access_log where {condition} order by at desc, id desc limit ?6 offset ?7");
-    let mut items = Vec::new();
-    filter.each_in(tx, &found, (i64::from(page.size), page.offset()), |row| {
-        items.push(logged_of(row)?);
-        Ok(())
-    })?;
     Ok(Paginated { items, total })
 }
 
@@ -129,47 +137,41 @@ fn uncounted() -> Error {
 }
 
 impl Filter {
-    /// Returns the condition, which names all parameters. Expressions keep the planner from other indexes than that of
-    /// the subject, the status or the route.
-    fn condition(&self) -> String {
-        let (subject, is_chosen) = match self.subject {
-            Subject::All => ("cast(?3 as bigint) is null", false),
-            Subject::Failed => ("cast(?3 as bigint) is null and status >= 400", false),
-            Subject::User(_) => ("user_id = ?3", true),
-            Subject::Client(_) => ("client_ip = ?3", true),
-            Subject::Request(_) => ("request_id = ?3", true),
-        };
-        let is_by_status = !is_chosen && self.status.is_some_and(|status| status >= 400);
-        let status = match self.status {
-            None => "cast(?5 as bigint) is null",
-            Some(_) if is_by_status => "status >= 400 and status = ?5",
-            Some(_) => "status + 0 = ?5",
-        };
-        let is_by_route = !is_chosen && !is_by_status && self.subject == Subject::All;
-        let route = match self.route {
-            None => "cast(?4 as text) is null",
-            Some(_) if is_by_route => "route = ?4",
-            Some(_) => "route || '' = ?4",
-        };
-        format!("{subject} and at >= ?1 and at < ?2 and {route} and {status}")
+    /// Returns the key under which fewest blocks have to be read.
+    fn key(&self) -> Key<'_> {
+        match (&self.subject, self.status, &self.route) {
+            (Subject::User(user), ..) => Key::User(user.0),
+            (Subject::Client(client), ..) => Key::Client(client),
+            (Subject::Request(id), ..) => Key::of_request(id),
+            (_, Some(status), _) if status >= 400 => Key::Status(status),
+            (Subject::All, _, Some(route)) => Key::Route(route),
+            (Subject::Failed, ..) => Key::Failed,
+            (Subject::All, ..) => Key::All,
+        }
     }
 
-    /// Runs a statement with the time range, subject, route, status, limit and offset.
-    fn each_in(
-        &self,
-        tx: &Read<'_>,
-        sql: &str,
-        (limit, offset): (i64, i64),
-        row: impl FnMut(&Row<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let (from, to, route, status) = (self.from.0, self.to.0, &self.route, self.status);
-        match &self.subject {
-            Subject::All | Subject::Failed => tx.each(sql, (from, to, None::<i64>, route, status, limit, offset), row),
-            Subject::User(user) => tx.each(sql, (from, to, user.0, route, status, limit, offset), row),
-            Subject::Client(text) | Subject::Request(text) => {
-                tx.each(sql, (from, to, text, route, status, limit, offset), row)
-            }
+    /// Returns true if the filter includes all entries with its key, apart from their time.
+    fn is_said_by(&self, key: Key<'_>) -> bool {
+        match key {
+            Key::Request(_) => false,
+            Key::Status(_) => self.route.is_none(),
+            Key::Route(_) => self.status.is_none(),
+            Key::All | Key::Failed | Key::User(_) | Key::Client(_) => self.route.is_none() && self.status.is_none(),
         }
+    }
+
+    fn includes(&self, row: &Row<'_>) -> bool {
+        let is_of_subject = match &self.subject {
+            Subject::All => true,
+            Subject::Failed => row.is_failed(),
+            Subject::User(user) => row.user == Some(user.0),
+            Subject::Client(client) => row.client == client,
+            Subject::Request(id) => row.request_id == id,
+        };
+        is_of_subject
+            && (self.from.0..self.to.0).contains(&row.at)
+            && self.route.as_deref().is_none_or(|route| row.route == Some(route))
+            && self.status.is_none_or(|status| row.status == status)
     }
 }
 
@@ -178,31 +180,32 @@ impl Filter {
 /// # Errors
 /// Errors of `each`, storage errors.
 pub fn export(log: &NetworkLog, user: UserId, each: Each<'_>) -> Result<()> {
-    let sql = format!("select {COLUMNS} from access_log where user_id = ?1 order by at desc, id desc");
     log.read(|tx| {
-        tx.each(&sql, [user.0], |row| {
-            let logged = logged_of(row)?;
-            each(json!({
-                "at": logged.at,
-                "clientIp": logged.client_ip,
-                "method": logged.method,
-                "route": logged.route,
-                "status": logged.status,
-            }))
+        blocks::each_row_in(tx, Key::User(user.0), ALWAYS, Order::NewestFirst, |_, row| {
+            if row.user == Some(user.0) {
+                each(json!({
+                    "at": Timestamp(row.at),
+                    "clientIp": row.client,
+                    "method": row.method,
+                    "route": row.route,
+                    "status": row.status,
+                }))?;
+            }
+            Ok(ControlFlow::Continue(()))
         })
     })
 }
 
-fn logged_of(row: &Row<'_>) -> Result<Logged> {
-    Ok(Logged {
-        id: row.get(0)?,
-        at: Timestamp(row.get(1)?),
-        user: row.get::<Option<i64>>(2)?.map(UserId),
-        client_ip: row.get(3)?,
-        method: row.get(4)?,
-        route: row.get(5)?,
-        status: row.get(6)?,
-        duration_us: row.get(7)?,
-        request_id: row.get(8)?,
-    })
+fn logged_of(block: i64, row: &Row<'_>) -> Logged {
+    Logged {
+        id: row.id(block),
+        at: Timestamp(row.at),
+        user: row.user.map(UserId),
+        client_ip: row.client.to_owned(),
+        method: row.method.to_owned(),
+        route: row.route.map(ToOwned::to_owned),
+        status: row.status,
+        duration_us: row.duration_us,
+        request_id: row.request_id.to_owned(),
+    }
 }

@@ -10,6 +10,7 @@ use crate::{
     domain::operations::network_log::{
         self,
         search::{self, Filter, Subject},
+        unlisted,
     },
     error::{Error, Result},
     http::console::{
@@ -32,11 +33,13 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let page = console.page_request();
     let rejected = Listing::rejected(&typed.errors);
     let is_rejected = rejected.is_some();
-    let (found, status) = console
+    let (from, to) = (filter.from, filter.to);
+    let (found, status, unlisted) = console
         .context
         .report(move |app| {
             let found = if is_rejected { None } else { Some(search::list(&app.network_log, &filter, page)?) };
-            Ok((found, network_log::status(&app.network_log)?))
+            let unlisted = unlisted::list(&app.network_log, from, to)?;
+            Ok((found, network_log::status(&app.network_log)?, unlisted))
         })
         .await?;
     let found = found.map(|found| Listing::Rows(rows(page, found, request_row)));
@@ -45,6 +48,7 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         listing: found.or(rejected).ok_or_else(|| Error::internal("a list without rows and faults"))?,
         used_bytes: status.used_bytes,
         oldest: status.oldest,
+        unlisted: unlisted.into_iter().map(|unlisted| (unlisted.route, unlisted.requests)).collect(),
     };
     ok(view::page(&console.view()?, &shown))
 }

@@ -81,7 +81,7 @@ fn search(app: &App, text: &str, role: Role) -> Result<Outcome> {
     if role.has(Right::SupportUsers) {
         // An address with an account leads to the page of its user.
         codes = directory::address_of(&app.core, &text).map(|address| codes_of(app, address)).transpose()?;
-        hits.extend(by_request_id(&app.network_log, &text, HITS)?.into_iter().map(request_hit));
+        hits.extend(by_request_id(&app.network_log, &text, HITS as usize)?.into_iter().map(request_hit));
     }
     Ok(Outcome::Hits { hits, has_more: found.next.is_some(), codes })
 }

@@ -666,6 +666,7 @@ texts! {
     Publish: "发布", "Publish";
     // Network log.
     NetworkLogLead: "每个请求一行，不含路径参数和查询。", "One row per request, without path parameters and query.";
+    NotInLog: "磁盘过慢、未能记录的请求（按十分钟计）", "Requests that could not be stored, because the disk was too slow (by ten minutes)";
     ClientAddress: "客户端地址", "Client address";
     Route: "接口", "Route";
     StatusFailed: "失败", "Failed";
@@ -1071,6 +1072,7 @@ pub fn table(language: Language, name: &str) -> &str {
         "users" => ("用户", "users"),
         "identities" => ("第三方身份", "identities"),
         "used_identity_tokens" => ("已用的身份令牌", "used identity tokens"),
+        "history_sums" => ("占卜记录合计", "sums of history records"),
         "codes" => ("有效验证码", "active codes"),
         "code_sends" => ("验证码发送记录", "sent codes"),
         "code_counts" => ("验证码计数", "counts of codes"),

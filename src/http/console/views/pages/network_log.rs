@@ -33,6 +33,8 @@ pub struct NetworkLogPage {
     pub listing: Listing<RequestRow>,
     pub used_bytes: u64,
     pub oldest: Option<Timestamp>,
+    /// Requests that could not be stored, by route.
+    pub unlisted: Vec<(Option<String>, u64)>,
 }
 
 /// Renders the network log.
@@ -85,6 +87,9 @@ pub fn page(cx: &ViewContext, page: &NetworkLogPage) -> Markup {
     let body = html! {
         (layout::heading(cx.t(Text::NetworkLog), Some(cx.t(Text::NetworkLogLead)), &html! { span.hint { (size) @if let Some(oldest) = page.oldest { " · " (cx.t(Text::Since)) " " (cx.time(oldest)) } } }))
         (lists::filters(cx, &filters))
+        @for (route, requests) in &page.unlisted {
+            p.hint { (cx.t(Text::NotInLog)) ": " (requests) " " code { (route.as_deref().unwrap_or("-")) } }
+        }
         section.card aria-label=(cx.t(Text::Requests)) { (lists::list(cx, &view, &rows::REQUEST, &page.listing, |row| rows::request(cx, row))) }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::NetworkLog), Place::NetworkLog, body))

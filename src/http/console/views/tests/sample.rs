@@ -1165,6 +1165,7 @@ pub fn network_log() -> NetworkLogPage {
         listing: rows(request_rows(), 10_000),
         used_bytes: 214_000_000,
         oldest: Some(ago(30 * DAY)),
+        unlisted: vec![(Some("/user/profile".into()), 1200)],
     }
 }
 
