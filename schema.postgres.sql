@@ -316,6 +316,15 @@ create index history_by_user on history (user_id, sequence, question_type, bytes
 create index history_by_change on history (user_id, change);
 create index history_deleted on history (sequence, user_id, updated_at) where sequence < 0;
 
+-- Owner: history. The numbers and bytes of the records of users who have many. Compared by `yarrow doctor`.
+create table history_sums (
+    user_id bigint not null,
+    visible bigint not null,
+    hidden bigint not null,                -- without those that exceed the limit and are being deleted
+    bytes bigint not null,                 -- of visible and hidden records
+    primary key (user_id)
+);
+
 -- Owner: history. The times at which users hid all their records. A record is hidden if its sequence is up to one of
 -- `through`, since the first such time; it is purged some weeks later. A restoration lowers `through`.
 create table history_hidings (

@@ -7,6 +7,7 @@
 
 mod hiding;
 mod orphans;
+mod sums;
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -26,13 +27,17 @@ use crate::{
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
-use self::hiding::{HistoryState, hidden_ranges_in, state_in};
+use self::{
+    hiding::{HistoryState, hidden_ranges_in, state_in},
+    sums::Sums,
+};
 pub use self::{
     hiding::{
         RESTORINGS, RestoredRecords, deactivate_all, delete_expired_in, delete_marked_in, delete_old_hidings_in,
         erase_hidings_in, marked_in, restore_all,
     },
     orphans::{delete_orphans_in, next_owner_in},
+    sums::{are_right_in, compare_in, repair_in},
 };
 
 /// The most records of a list without paging.
@@ -77,25 +82,39 @@ impl HistoryQuota {
         }
     }
 
-    /// Requires that the record fits, as the user's newest.
+    /// Requires that the record fits, as the user's newest, and returns the change of the user's sums. None if they are
+    /// not stored. A save that adds no bytes is accepted even beyond the limit.
     ///
     /// # Errors
     /// `history_full` and `history_too_large`.
-    fn require_in(self, tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<()> {
+    fn require_in(
+        self,
+        tx: &Write<'_>,
+        user: UserId,
+        state: HistoryState,
+        draft: &HistoryDraft<'_>,
+    ) -> Result<Option<Sums>> {
         let sequence = state.next_sequence();
+        let stored = sums::stored_in(tx, user)?;
+        let are_kept = stored.is_some() || sequence > sums::COUNTED;
         // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
-        if sequence > self.records
-            && count_in(tx, user, state.hidden_through, None)? >= self.records
-            && !has_in(tx, user, state.hidden_through, &draft.local_record_id)?
-        {
-            return Err(Code::HistoryFull.into());
-        }
         // Likewise, so few records are within the limit even if each has the maximum size.
         let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
-        if may_be_too_large && is_too_large_in(tx, user, state, draft, self.bytes)? {
+        if !are_kept && sequence <= self.records && !may_be_too_large {
+            return Ok(None);
+        }
+        let sums = stored.map_or_else(|| sums::count_in(tx, user, state), Ok)?;
+        let change = change_in(tx, user, state, draft)?;
+        if change.visible > 0 && sums.visible >= self.records {
+            return Err(Code::HistoryFull.into());
+        }
+        if change.bytes > 0 && sums.bytes + change.bytes > self.bytes {
             return Err(Code::HistoryTooLarge.into());
         }
-        Ok(())
+        if are_kept && stored.is_none() {
+            sums::put_in(tx, user, sums)?;
+        }
+        Ok(are_kept.then_some(change))
     }
 }
 
@@ -253,13 +272,16 @@ fn save_in(
         }
     }
     let next = next_in(tx, user, state)?;
-    quota.require_in(tx, user, state, &draft)?;
+    let change = quota.require_in(tx, user, state, &draft)?;
     let saved = |draft, created_at| HistoryRecord {
         draft,
         created_at,
         updated_at: tx.now,
         version: RecordVersion(next.change),
     };
+    if let Some(change) = change {
+        sums::move_in(tx, user, change)?;
+    }
     if !insert_in(tx, user, next, &draft, tx.now)? {
         if let Some((created_at, stored)) = update_in(tx, user, state.hidden_through, next.change, &draft)? {
             return Ok(Ok(saved(draft.with_defaults(stored), created_at)));
@@ -309,7 +331,9 @@ pub fn import_in(
     }
     let state = state_in(tx, user)?;
     let next = next_in(tx, user, state)?;
-    quota.require_in(tx, user, state, draft)?;
+    if let Some(change) = quota.require_in(tx, user, state, draft)? {
+        sums::move_in(tx, user, change)?;
+    }
     // A record with this id may be about to be deleted.
     if !insert_in(tx, user, next, draft, created_at)? {
         renew_in(tx, user, next, draft, created_at)?;
@@ -401,16 +425,22 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
         let state = state_in(tx, user)?;
-        let mut deleted = Vec::new();
+        let (mut deleted, mut change) = (Vec::new(), Sums::default());
         for id in local_record_ids {
-            let rows = tx.execute(
+            let bytes: Option<i64> = tx.first(
                 "update history set sequence = -sequence, updated_at = ?4 \
-                 where user_id = ?1 and local_record_id = ?2 and sequence > ?3",
+                 where user_id = ?1 and local_record_id = ?2 and sequence > ?3 returning bytes",
                 (user.0, &id, state.hidden_through, tx.now.0),
+                |row| row.get(0),
             )?;
-            deleted.extend((rows > 0).then_some(id));
+            if let Some(bytes) = bytes {
+                deleted.push(id);
+                change.visible -= 1;
+                change.bytes -= bytes;
+            }
         }
         if !deleted.is_empty() {
+            sums::move_in(tx, user, change)?;
             deletions::record_in(tx, user, DeletedKind::History, &deleted, state.last_change())?;
         }
         Ok(deleted.len())
@@ -443,7 +473,13 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
+/// Counts the visible records, or those of a type.
 fn count_in(tx: &Read<'_>, user: UserId, hidden_through: i64, question_type: Option<&str>) -> Result<i64> {
+    if question_type.is_none()
+        && let Some(stored) = sums::stored_in(tx, user)?
+    {
+        return Ok(stored.visible);
+    }
     tx.one(
         "select count(*) from history where user_id = ?1 and sequence > ?3 and (question_type = ?2 or ?2 is null)",
         (user.0, question_type, hidden_through),
@@ -451,35 +487,16 @@ fn count_in(tx: &Read<'_>, user: UserId, hidden_through: i64, question_type: Opt
     )
 }
 
-/// Returns true if saving the record makes the user's records, hidden ones included, larger than the limit. A save that
-/// adds nothing is accepted even beyond it.
-fn is_too_large_in(
-    tx: &Read<'_>,
-    user: UserId,
-    state: HistoryState,
-    draft: &HistoryDraft<'_>,
-    max_bytes: i64,
-) -> Result<bool> {
-    let stored = "select coalesce(sum(bytes), 0) from history where user_id = ?1 and sequence > ?2";
-    let stored: i64 = tx.one(stored, (user.0, state.surplus_through), |row| row.get(0))?;
-    let added = draft.bytes();
-    if stored + added <= max_bytes {
-        return Ok(false);
-    }
-    let added = added - replaced_bytes_in(tx, user, state, draft)?;
-    Ok(added > 0 && stored + added > max_bytes)
-}
-
-/// Returns the bytes of an existing record that the draft replaces: all of a hidden one, and the fields that are sent of
-/// an active one.
-fn replaced_bytes_in(tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<i64> {
+/// Returns the change of the user's sums by a save. It replaces all of a hidden record, and the fields that are sent of a
+/// visible one.
+fn change_in(tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<Sums> {
     let sizes = "select sequence <= ?3, bytes, octet_length(question_type), octet_length(question), \
                  octet_length(json_data), octet_length(ai_result), octet_length(client_timestamp) \
                  from history where local_record_id = ?1 and user_id = ?2 and sequence > ?4";
     let params = (draft.local_record_id.as_ref(), user.0, state.hidden_through, state.surplus_through);
     let replaced = tx.first(sizes, params, |row| {
         if row.get(0)? {
-            return row.get(1);
+            return Ok(Sums { visible: 1, hidden: -1, bytes: -row.get::<i64>(1)? });
         }
         let mut replaced = length(&draft.local_record_id);
         for (column, sent) in (2..).zip(draft.fields()) {
@@ -487,9 +504,10 @@ fn replaced_bytes_in(tx: &Read<'_>, user: UserId, state: HistoryState, draft: &H
                 replaced += row.get::<Option<i64>>(column)?.unwrap_or(0);
             }
         }
-        Ok(replaced)
+        Ok(Sums { bytes: -replaced, ..Sums::default() })
     })?;
-    Ok(replaced.unwrap_or(0))
+    let change = replaced.unwrap_or(Sums { visible: 1, ..Sums::default() });
+    Ok(Sums { bytes: change.bytes + draft.bytes(), ..change })
 }
 
 /// Returns an upper bound of the size of a record.

@@ -238,6 +238,12 @@ fn validate_in(
     for asset in Asset::ALL {
         validate_account_in(tx, stored_user.id, asset, &mut issues)?;
     }
+    if !history::are_right_in(tx, stored_user.id)? {
+        issues.push(Issue::fixable(
+            "history_sums_wrong",
+            "the stored sums of the history records are not those of the records",
+        ));
+    }
     Ok(Validation { user: stored_user.id, phone_number: stored_user.phone_number, issues })
 }
 
@@ -332,6 +338,9 @@ fn repair_in(
         let email = stored_user.email.as_deref().map(respell);
         let phone_number = if has("phone_not_canonical") { &phone_number } else { &stored_user.phone_number };
         users::set_addresses_in(tx, user, phone_number.as_deref(), email.as_deref())?;
+    }
+    if has("history_sums_wrong") {
+        history::repair_in(tx, user)?;
     }
     for asset in Asset::ALL {
         match consistency_in(tx, user, asset)? {

@@ -93,7 +93,7 @@ impl Parameter for UserSelector {
 #[derive(Serialize, ToSchema)]
 pub struct UserDataIssue {
     /// `account_missing`, `balance_wrong`, `account_suspended`, `ledger_broken`, `phone_not_canonical`,
-    /// `phone_invalid`, `duplicate_phone`, `email_not_canonical`, `duplicate_email`.
+    /// `phone_invalid`, `duplicate_phone`, `email_not_canonical`, `duplicate_email`, `history_sums_wrong`.
     #[schema(example = "balance_wrong")]
     code: &'static str,
     #[schema(example = "the coin balance is 61; the ledger's entries sum to 60")]

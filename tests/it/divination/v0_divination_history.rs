@@ -575,3 +575,85 @@ fn records_survive_a_crash() {
     let server = server.crash_and_restart(Setup::default());
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["a"]);
 }
+
+/// Compares all answers and the stored sums with the rows, after every kind of change of a user with many records.
+#[test]
+fn sums_of_many_records_follow_every_change() {
+    let server = Setup::default()
+        .with("LIMITS_HISTORY_RECORDS", 200)
+        .with("LIMITS_HISTORY_SIZE", "20 KiB")
+        .with("RETENTION_DEACTIVATED_HISTORY", "30 days")
+        .start();
+    let user = server.sign_in(PHONE);
+    let doctor = || server.command(&["doctor", "--listen", "127.0.0.1:0"]).text();
+    let stored = "select coalesce((select visible || ' ' || hidden || ' ' || bytes from history_sums), 'none')";
+    let counted = "select count(case when sequence > hidden then 1 end) || ' ' \
+                   || count(case when sequence <= hidden then 1 end) || ' ' || coalesce(sum(bytes), 0) \
+                   from history, (select coalesce(max(through), 0) as hidden, coalesce(max(surplus_through), 0) as surplus \
+                   from history_hidings) as state where sequence > surplus";
+    let expect_same = |what: &str| {
+        let (stored, counted) = (server.value::<String>(stored), server.value::<String>(counted));
+        assert_eq!(stored, counted, "{what}");
+        let visible: i64 = stored.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(count(&server, &user), visible, "{what}");
+        assert_eq!(list(&server, &user, &json!({ "page": 1, "size": 1 }))["total"], visible, "{what}");
+    };
+    let batch = |ids: std::ops::Range<u32>, text: &str| {
+        let records: Vec<_> =
+            ids.map(|id| json!({ "localRecordId": format!("r-{id:03}"), "aiResult": text })).collect();
+        server.post("/divination-history/save-batch").by(&user).json(&json!({ "records": records })).send()
+    };
+    let restore = || server.post("/divination-history/restore-all").by(&user).send().expect(200).json();
+    for first in (0..120).step_by(40) {
+        batch(first..first + 40, "some text").expect(200);
+    }
+    assert_eq!(server.value::<String>(stored), "none");
+    batch(120..160, "some text").expect(200);
+    expect_same("many records");
+    save(&server, &user, &json!({ "localRecordId": "r-007", "aiResult": "longer than before" })).expect(200);
+    save(&server, &user, &json!({ "localRecordId": "r-008", "question": "?" })).expect(200);
+    save(&server, &user, &json!({ "localRecordId": "r-009", "aiResult": "" })).expect(200);
+    expect_same("updates");
+    delete(&server, &user, &json!({ "localRecordIds": ["r-007", "r-100", "none"] })).expect(200);
+    expect_same("deletions");
+    batch(160..200, "x").expect(200);
+    batch(200..202, "x").expect(200);
+    expect_same("a full history");
+    let refused = batch(202..204, "x").expect(200).json();
+    assert!(refused.to_string().contains("history_full"), "{refused}");
+    save(&server, &user, &json!({ "localRecordId": "r-150", "aiResult": "y".repeat(30_000) })).expect(409);
+    expect_same("refusals");
+    assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 200 }));
+    expect_same("a hiding");
+    // A hidden record and a deleted one are saved anew.
+    for id in ["r-150", "r-007", "new"] {
+        save(&server, &user, &json!({ "localRecordId": id, "aiResult": "again" })).expect(200);
+    }
+    expect_same("saves beside hidden records");
+    assert_eq!(restore(), json!({ "restored": 197, "hidden": 2 }));
+    expect_same("a restoration of some");
+    delete(&server, &user, &json!({ "localRecordIds": ["r-190", "r-191"] })).expect(200);
+    assert_eq!(restore(), json!({ "restored": 2, "hidden": 0 }));
+    expect_same("a restoration of all");
+    deactivate_all(&server, &user);
+    batch(300..340, "z").expect(200);
+    deactivate_all(&server, &user);
+    expect_same("records beyond the limit");
+    eventually("the surplus is deleted", || server.value::<i64>("select count(*) from history") == 200);
+    expect_same("a purge of the surplus");
+    server.edit("update history_hidings set hidden_at = hidden_at - 31 * 86400000");
+    batch(400..404, "z").expect(200);
+    assert_eq!(restore(), json!({ "restored": 0, "hidden": 200 }));
+    crate::support::CommandOutput::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    expect_same("a purge of what was hidden for long");
+    assert_eq!(server.value::<String>("select visible || ' ' || hidden from history_sums"), "4 0");
+    // Wrong sums are found and repaired.
+    assert!(!doctor().contains("sync users`: sums"), "{}", doctor());
+    server.edit("update history_sums set bytes = bytes + 1");
+    let text = doctor();
+    assert!(text.contains("wrong for 1 user"), "{text}");
+    server.command(&["sync", "users"]).expect(0);
+    expect_same("a repair");
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    assert_eq!(server.value::<i64>("select count(*) from history_sums"), 0);
+}

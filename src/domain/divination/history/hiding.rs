@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::count_in;
+use super::sums::{self, Sums};
 use crate::{
     core::Core,
     domain::{identity::users, operations::deletions},
@@ -125,26 +125,29 @@ pub(super) fn list_changes_in(tx: &Read<'_>, user: UserId, change: i64, limit: u
 /// # Errors
 /// `unauthenticated` if the account was deleted; `too_many_requests`.
 pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
-    let limit = core.config.limits.history_records;
+    let limit = i64::from(core.config.limits.history_records);
     core.store.write(move |tx| {
         users::require_in(tx, user)?;
         let state = state_in(tx, user)?;
-        let (visible, first): (i64, i64) = tx.one(
-            "select count(*), coalesce(min(sequence), 0) from history where user_id = ?1 and sequence > ?2",
-            (user.0, state.hidden_through),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
+        let Sums { visible, hidden, .. } = sums::find_in(tx, user, state)?;
         if visible == 0 {
             return Ok(0);
         }
+        let first = first_after_in(tx, user, state.hidden_through)?;
         let rows = window_rows!("history_hidings", "hidden_at", "user_id = ?1");
         sliding_window::require_open_in(tx, &HIDINGS.map(|limit| Window { limit, rows, key: user.0 }))?;
-        let surplus = "select sequence from history where user_id = ?1 and sequence > 0 \
-                       order by sequence desc limit 1 offset ?2";
-        let surplus: Option<i64> = tx.first(surplus, (user.0, limit), |row| row.get(0))?;
+        let surplus = (visible + hidden - limit).max(0);
+        let (surplus_through, surplus_bytes): (i64, i64) = tx.one(
+            "select coalesce(max(sequence), 0), cast(coalesce(sum(bytes), 0) as bigint) from (select sequence, bytes \
+             from history where user_id = ?1 and sequence > ?2 order by sequence limit ?3) as surplus",
+            (user.0, state.surplus_through, surplus),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let change = Sums { visible: -visible, hidden: visible - surplus, bytes: -surplus_bytes };
+        sums::move_in(tx, user, change)?;
         tx.execute(
             "insert into history_hidings (user_id, hidden_at, through, surplus_through) values (?1, ?2, ?3, ?4)",
-            (user.0, tx.now.0, state.sequence, surplus.unwrap_or(0)),
+            (user.0, tx.now.0, state.sequence, surplus_through),
         )?;
         deletions::record_range_in(tx, user, first - 1, state.sequence, state.last_change())?;
         Ok(usize::try_from(visible).unwrap_or(usize::MAX))
@@ -172,23 +175,33 @@ pub fn restore_all(core: &Core, user: UserId, limits: &'static [RateLimit]) -> P
         let state = state_in(tx, user)?;
         let expired = "select coalesce(max(through), 0) from history_hidings where user_id = ?1 and hidden_at <= ?2";
         let expired: i64 = tx.one(expired, (user.0, tx.now.minus(kept_for).0), |row| row.get(0))?;
-        let free = limit - count_in(tx, user, state.hidden_through, None)?;
-        let (restored, first): (i64, i64) = tx.one(
-            "select count(*), coalesce(min(sequence), 0) from (select sequence from history where user_id = ?1 \
-             and sequence > ?2 and sequence <= ?3 order by sequence desc limit ?4) as shown",
-            (user.0, expired.max(state.surplus_through), state.hidden_through, free.max(0)),
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        let mut hidden_through = state.hidden_through;
+        let Sums { visible, hidden, .. } = sums::find_in(tx, user, state)?;
+        // Those that a job is about to delete.
+        let overdue = "select count(*) from history where user_id = ?1 and sequence > ?2 and sequence <= ?3";
+        let overdue: i64 = tx.one(overdue, (user.0, state.surplus_through, expired), |row| row.get(0))?;
+        let (free, restorable) = ((limit - visible).max(0), hidden - overdue);
+        let restored = restorable.min(free);
         if restored > 0 {
-            hidden_through = first - 1;
             require_within_in(tx, user, limits)?;
+            let first = if restored == restorable {
+                first_after_in(tx, user, expired.max(state.surplus_through))?
+            } else {
+                let newest = "select sequence from history where user_id = ?1 and sequence <= ?2 \
+                              order by sequence desc limit 1 offset ?3";
+                tx.one(newest, (user.0, state.hidden_through, restored - 1), |row| row.get(0))?
+            };
             restore_in(tx, user, state, first)?;
+            sums::move_in(tx, user, Sums { visible: restored, hidden: -restored, bytes: 0 })?;
         }
-        let hidden = "select count(*) from history where user_id = ?1 and sequence > ?2 and sequence <= ?3";
-        let hidden = tx.one(hidden, (user.0, state.surplus_through, hidden_through), |row| row.get(0))?;
-        Ok(RestoredRecords { restored: usize::try_from(restored).unwrap_or(usize::MAX), hidden })
+        let hidden = hidden - restored.max(0);
+        Ok(RestoredRecords { restored: usize::try_from(restored).unwrap_or(0), hidden })
     })
+}
+
+/// Returns the sequence of the oldest record after one, or 0.
+fn first_after_in(tx: &Read<'_>, user: UserId, sequence: i64) -> Result<i64> {
+    let sql = "select coalesce(min(sequence), 0) from history where user_id = ?1 and sequence > ?2";
+    tx.one(sql, (user.0, sequence), |row| row.get(0))
 }
 
 fn require_within_in(tx: &Read<'_>, user: UserId, limits: &[RateLimit]) -> Result<()> {
@@ -261,15 +274,21 @@ pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<us
 
 /// Deletes up to `limit` of the user's records up to a sequence, all of which are hidden.
 fn purge_in(tx: &Write<'_>, user: UserId, through: i64, limit: u32) -> Result<usize> {
-    let purged: Vec<(i64, i64, String)> = tx.all(
-        "select id, sequence, local_record_id from history where user_id = ?1 and sequence <= ?2 \
+    let purged: Vec<(i64, i64, String, i64)> = tx.all(
+        "select id, sequence, local_record_id, bytes from history where user_id = ?1 and sequence <= ?2 \
          order by sequence limit ?3",
         (user.0, through, limit),
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     )?;
-    for (_, sequence, local_record_id) in &purged {
+    let (state, mut change) = (state_in(tx, user)?, Sums::default());
+    for (_, sequence, local_record_id, bytes) in &purged {
         deletions::record_purged_in(tx, user, *sequence, local_record_id)?;
+        if *sequence > state.surplus_through {
+            change.hidden -= 1;
+            change.bytes -= bytes;
+        }
     }
+    sums::move_in(tx, user, change)?;
     tx.execute_each("delete from history where id = ?1", purged.iter().map(|(id, ..)| [*id]))
 }
 
@@ -284,6 +303,7 @@ pub fn delete_old_hidings_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
 
 /// Deletes the hidings and restorations of a user who is deleted.
 pub fn erase_hidings_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    sums::delete_in(tx, user)?;
     tx.execute("delete from history_hidings where user_id = ?1", [user.0])?;
     tx.execute("delete from history_restorings where user_id = ?1", [user.0]).map(drop)
 }

@@ -15,6 +15,7 @@ pub fn next_owner_in(tx: &Read<'_>, after: UserId) -> Result<Option<UserId>> {
 
 /// Deletes up to `limit` records of a user that is known to be deleted.
 pub fn delete_orphans_in(tx: &Write<'_>, owner: UserId, limit: u32) -> Result<usize> {
+    super::sums::delete_in(tx, owner)?;
     tx.execute(
         "delete from history where id in (select id from history where user_id = ?1 order by sequence limit ?2)",
         (owner.0, limit),

@@ -15,7 +15,7 @@ use crate::{
     },
     error::Result,
     store::SCHEMA_VERSION,
-    types::{Timestamp, pluralize},
+    types::{Timestamp, UserId, pluralize},
 };
 
 pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
@@ -106,6 +106,19 @@ pub(super) fn erasure(installation: &Installation<'_>) -> Result<Vec<Check>> {
         check("deleted accounts", accounts, "account has rows", "accounts have rows"),
         check("deleted history records", records, "user has records", "users have records"),
     ])
+}
+
+/// Compares the stored sums of history records with the records.
+pub(super) fn history_sums(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    let Some(services) = installation.services() else { return Ok(Vec::new()) };
+    let (mut last, mut wrong) = (UserId(0), Vec::new());
+    while let (Some(next), found) = services.core.store.read(|tx| history::compare_in(tx, last))? {
+        last = next;
+        wrong.extend(found);
+    }
+    let users = wrong.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let detail = format!("wrong for {}: {users}; run `yarrow sync users`", pluralize(wrong.len(), "user", "users"));
+    Ok(vec![Check::holds("history", "sums", (wrong.is_empty(), "those of the records"), (Verdict::Fail, detail))])
 }
 
 pub(super) fn ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {

@@ -34,7 +34,7 @@ use crate::{
 
 const LAST_REPORT: &str = "doctor.report";
 /// The number of groups of checks.
-const GROUPS: usize = 14;
+const GROUPS: usize = 15;
 
 named_enum! {
     /// The result of a check.
@@ -135,6 +135,7 @@ pub fn examine<'app>(
         ("clock", service::clock),
         ("database", database::database),
         ("ledger", database::ledger),
+        ("history", database::history_sums),
         ("erasure", database::erasure),
         ("network log", service::network_log),
         ("providers", |installation| Ok(service::providers(installation))),

@@ -47,7 +47,7 @@ use crate::{
 };
 
 /// The newest requests whose client addresses are checked.
-const REQUESTS: u32 = 200;
+const REQUESTS: usize = 200;
 const PROVIDERS: &str = "providers";
 const A_DAY: Duration = Duration::from_hours(24);
 /// The questions about the delivery of a test notification.
