@@ -1154,10 +1154,12 @@ create table notification_recipients (
     notification_id integer not null references notifications (id) on delete cascade,
     kind text not null,                    -- the notification's
     expires_at integer,                    -- the notification's
+    is_read integer not null default 0 check (is_read in (0, 1)), -- read one by one; a mark reads others
     primary key (user_id, notification_id)
 ) strict, without rowid;
 
 create index notification_recipients_by_notification on notification_recipients (notification_id);
+create index notification_recipients_unread on notification_recipients (user_id, notification_id, kind, expires_at) where is_read = 0;
 
 -- Owner: notifications. Broadcasts that the staff deleted, for the apps that show them. Purged like deletions.
 create table notification_deletions (

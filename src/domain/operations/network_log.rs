@@ -287,11 +287,14 @@ pub struct UserEntry {
     pub user: Option<UserId>,
 }
 
-/// Returns the users of the next entries after this id, in the order of time, and of more to complete a block. Blocks.
+/// Returns the users of the next entries after this id, in the order of time, and of more to complete a block. An id of the
+/// future, from a clock that was set back since, counts as one of ten minutes ago. Blocks.
 ///
 /// # Errors
 /// Storage errors.
 pub fn users_after(log: &NetworkLog, after: i64, limit: usize) -> Result<Vec<UserEntry>> {
+    let now = log.core.clock.now().0;
+    let after = if after < blocks::first_entry(now + counted_days::PERIOD) { after } else { blocks::first_entry(now) };
     log.read(|tx| {
         let mut found = Vec::new();
         blocks::each_from_in(tx, blocks::block_of(after), |block, rows| {
@@ -398,7 +401,11 @@ pub fn recent_clients(log: &NetworkLog, limit: usize) -> Result<Vec<String>> {
 /// # Errors
 /// Storage errors.
 pub fn delete_batch_before(log: &NetworkLog, before: Timestamp) -> Result<usize> {
-    log.store().write(move |tx| delete_some_in(tx, Key::All, |row| row.at < before.0)).wait()
+    let delete = move |tx: &Write<'_>| {
+        unlisted::delete_before_in(tx, before)?;
+        delete_some_in(tx, Key::All, |row| row.at < before.0)
+    };
+    log.store().write(delete).wait()
 }
 
 /// Deletes entries for which `is_deleted` is true, the oldest first, until enough are deleted, or a block has none.
@@ -451,7 +458,6 @@ pub fn delete_all(log: &NetworkLog) -> Result<usize> {
         .write(|tx| {
             put_purge_in(tx)?;
             packing::delete_all_in(tx)?;
-            unlisted::delete_all_in(tx)?;
             delete_oldest_in(tx)
         })
         .wait()?;
@@ -473,7 +479,8 @@ fn put_purge_in(tx: &Write<'_>) -> Result<()> {
 
 fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {
     let deleted = delete_some_in(tx, Key::All, |_| true)?;
-    tx.execute("delete from access_log_unlisted where period < (select min(id) from access_log_blocks) / 1048576", ())?;
+    let next_period = tx.now.plus(Duration::from_millis(counted_days::PERIOD.unsigned_abs()));
+    unlisted::delete_before_in(tx, edge_in(tx, Order::OldestFirst)?.unwrap_or(next_period))?;
     Ok(deleted)
 }
 

@@ -383,6 +383,9 @@ pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Inbo
     if let Some(ordinal) = received.notification.ordinal {
         blocks::set_read_in(tx, user, ordinal)?;
         blocks::increment_readers_in(tx, Position::of(ordinal).block, &[ordinal])?;
+    } else {
+        let sql = "update notification_recipients set is_read = 1 where user_id = ?1 and notification_id = ?2";
+        tx.execute(sql, (user.0, id))?;
     }
     Ok(InboxItem { read_at: Some(tx.now), ..received })
 }
@@ -617,10 +620,8 @@ fn unread_direct_in(tx: &Read<'_>, user: UserId, state: &ReadState) -> Result<Ve
         return Ok(Vec::new());
     }
     tx.all(
-        "select kind from notification_recipients as received \
-         where user_id = ?1 and notification_id > ?2 and (expires_at is null or expires_at > ?3) and not exists ( \
-           select 1 from notification_reads as read \
-           where read.user_id = ?1 and read.notification_id = received.notification_id)",
+        "select kind from notification_recipients where user_id = ?1 and is_read = 0 and notification_id > ?2 \
+         and (expires_at is null or expires_at > ?3)",
         (user.0, state.mark.through, tx.now.0),
         |row| row.get_parsed(0, NotificationKind::from_name),
     )

@@ -141,6 +141,11 @@ pub(super) fn is_inside(block: i64, from: i64, to: i64) -> bool {
     from <= start && start + PERIOD <= to
 }
 
+/// Returns the least id of an entry of the same ten minutes or later.
+pub(super) fn first_entry(at: i64) -> i64 {
+    first_block(at).saturating_mul(POSITIONS)
+}
+
 /// Returns the id of the block of an entry.
 pub(super) fn block_of(entry: i64) -> i64 {
     entry.div_euclid(POSITIONS)

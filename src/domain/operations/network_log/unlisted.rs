@@ -90,7 +90,7 @@ fn list_in(tx: &Read<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<Unlisted
     })
 }
 
-/// Deletes all counts.
-pub(super) fn delete_all_in(tx: &Write<'_>) -> Result<()> {
-    tx.execute("delete from access_log_unlisted", ()).map(drop)
+/// Deletes the counts of ten minutes that ended before a time.
+pub(super) fn delete_before_in(tx: &Write<'_>, before: Timestamp) -> Result<()> {
+    tx.execute("delete from access_log_unlisted where period < ?1", [before.0.div_euclid(PERIOD)]).map(drop)
 }
