@@ -4,4 +4,5 @@ mod disk;
 mod kills;
 mod oracle;
 mod power;
+mod slow_disk;
 mod workload;
