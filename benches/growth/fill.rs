@@ -169,8 +169,8 @@ fn fill_ledger(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result<
     Ok(())
 }
 
-/// Fills the network log through the service, whose triggers keep the counts.
-pub fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
+/// Fills the network log through the service, which keeps the counts.
+fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
     for row in 0..rows {
         let user = row / BURST % users + 1;
         // The first entries are past the retention.

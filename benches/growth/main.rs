@@ -11,6 +11,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accumulated;
 mod endpoints;
 mod fill;
 mod background;
@@ -60,6 +61,10 @@ pub struct Options {
     /// must be allowed to create databases.
     #[arg(long)]
     postgresql: Option<String>,
+    /// Count the instructions of requests by what one user, one address and one day have accumulated, and nothing else.
+    /// Needs valgrind.
+    #[arg(long)]
+    accumulated: bool,
     /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
@@ -85,6 +90,9 @@ fn measure(options: &Options) -> Result<(), Failure> {
     println!("{}", machine.description());
     let temporary = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let directory = options.directory.as_deref().unwrap_or(temporary.path());
+    if options.accumulated {
+        return accumulated::measure(directory);
+    }
     let mut sizes = Vec::new();
     for rows in &options.rows {
         let size = Size::make(directory, *rows)?;

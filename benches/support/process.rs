@@ -244,8 +244,8 @@ impl Usage {
     pub fn now(server: &Server) -> Result<Self, Failure> {
         Ok(Self {
             at: Instant::now(),
-            server: of_process(&server.process.id().to_string())?,
-            own: of_process("self")?,
+            server: processor_seconds(&server.process.id().to_string())?,
+            own: processor_seconds("self")?,
             everybody: of_everybody()?,
         })
     }
@@ -258,7 +258,8 @@ impl Usage {
     }
 }
 
-fn of_process(id: &str) -> Result<f64, Failure> {
+/// Returns the processor time that a process has used.
+pub fn processor_seconds(id: &str) -> Result<f64, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
     // The process name may hold spaces and parentheses; the counters follow the last one.
     let (_, fields) = stat.rsplit_once(')').ok_or("an unreadable /proc/PID/stat")?;

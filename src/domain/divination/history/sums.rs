@@ -89,3 +89,64 @@ pub fn compare_in(tx: &Read<'_>, after: UserId) -> Result<(Option<UserId>, Vec<U
     }
     Ok((users.last().copied(), wrong))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use tempfile::TempDir;
+
+    use crate::{
+        clock::Clock,
+        domain::{
+            divination::history::{HistoryDraft, HistoryEdit, HistoryQuota, count_in, save_in},
+            identity::users::{self, Address},
+        },
+        store::{SchemaPolicy, Store, Tuning, Write},
+        types::{EmailAddress, UserId},
+    };
+
+    const QUOTA: HistoryQuota = HistoryQuota { records: 1_000_000, bytes: 1 << 40, record_bytes: 1 << 30 };
+
+    fn save(tx: &Write<'_>, user: UserId, number: u32) {
+        let draft = HistoryDraft {
+            local_record_id: Cow::Owned(format!("r-{number}")),
+            question_type: None,
+            question: Some(Cow::Borrowed("a question")),
+            json_data: None,
+            ai_result: None,
+            client_timestamp: None,
+        };
+        assert!(save_in(tx, user, HistoryEdit { draft, base_version: None }, QUOTA).unwrap().is_ok());
+    }
+
+    /// Returns the steps of a save and of a count by a user with so many records.
+    fn steps(records: u32) -> (u64, u64) {
+        let directory: TempDir = tempfile::tempdir().unwrap();
+        let path = directory.path().join("yarrow.db");
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
+        let make = move |tx: &Write<'_>| {
+            let address = Address::Email(EmailAddress::parse("ada@example.com").unwrap());
+            let user = users::find_or_create_in(tx, &address)?.0.id;
+            (0..records).for_each(|number| save(tx, user, number));
+            Ok(user)
+        };
+        let user = store.write(make).wait().unwrap();
+        let file = store.file().unwrap();
+        let ((), saving) = file.counting_steps(|tx| {
+            save(tx, user, records);
+            Ok(())
+        });
+        let (counted, counting) = file.counting_steps(|tx| count_in(tx, user, 0, None));
+        assert_eq!(counted, i64::from(records));
+        (saving, counting)
+    }
+
+    #[test]
+    fn a_save_and_a_count_read_no_records() {
+        let (few, many) = (steps(200), steps(4000));
+        assert_eq!(few, many);
+        // Those of others are counted, and few.
+        assert!(steps(100).1 > few.1);
+    }
+}

@@ -130,6 +130,24 @@ fn costs_do_not_grow_with_broadcasts() {
     assert_bounded(&few.steps(), &many.steps());
 }
 
+#[test]
+fn the_unread_count_reads_no_read_notifications() {
+    let count = |direct: u32| {
+        let inbox = Inbox::new(1, 1, direct);
+        let user = inbox.user;
+        let read = move |tx: &Write<'_>| {
+            let sql = "select notification_id from notification_recipients where user_id = ?1 order by notification_id";
+            let received: Vec<i64> = tx.all(sql, [user.0], |row| row.get(0))?;
+            received[3..].iter().try_for_each(|id| mark_read_in(tx, user, *id).map(drop))
+        };
+        inbox.store.write(read).wait().unwrap();
+        inbox.store.file().unwrap().counting_steps(|tx| unread_count_in(tx, user, Timestamp(0)))
+    };
+    let (few, many) = (count(4), count(400));
+    assert_eq!((few.0, many.0), (4, 4));
+    assert_eq!(few.1, many.1);
+}
+
 /// The long version with a million users: `cargo test --release --lib million -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute; the short form above has the same bounds"]
