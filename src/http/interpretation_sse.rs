@@ -81,7 +81,6 @@ pub struct Interpretation {
     #[schema(example = 2)]
     duration_ms: Option<i64>,
     usage: UsageResponse,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// The caller's rating; null if there is none.
     rating: Option<RatingResponse>,

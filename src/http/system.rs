@@ -75,7 +75,6 @@ pub struct Readiness {
     #[schema(value_type = health::LedgerState)]
     ledger: &'static str,
     /// Time of the last verification of the whole ledger.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     ledger_verified_at: Option<Timestamp>,
     /// Accounts suspended because their balance differs from their entries.
     #[schema(example = 0)]
@@ -84,12 +83,10 @@ pub struct Readiness {
     #[schema(example = "sound")]
     database: &'static str,
     /// Time of the last complete check.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     database_checked_at: Option<Timestamp>,
     #[schema(value_type = health::BackupState)]
     backups: &'static str,
     /// Time of the last backup.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     backup_at: Option<Timestamp>,
     /// `ok`, or `low` below the free space that raises an alert.
     #[schema(example = "ok")]

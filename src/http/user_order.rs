@@ -33,7 +33,6 @@ pub struct UserOrder {
     /// The provider's number of the payment; null until it is paid.
     #[schema(example = "2026010222001400000000000001")]
     trade_no: Option<String>,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "points_600")]
     product_id: String,
@@ -68,7 +67,6 @@ pub struct UserOrder {
     /// Coins or points taken back for refunds, bonus included.
     #[schema(example = 0)]
     returned: i64,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// Time until which it can be paid.
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]

@@ -68,7 +68,6 @@ pub struct UserPurchase {
     /// Coins or points taken back for refunds.
     #[schema(example = 0)]
     returned: i64,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     purchased_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
     credited_at: Option<Timestamp>,

@@ -46,7 +46,6 @@ pub struct Administrator {
     name: String,
     #[schema(value_type = Role)]
     role: &'static str,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     has_second_factor: bool,
 }

@@ -49,7 +49,6 @@ pub struct ApiKeyResponse {
     label: String,
     #[schema(value_type = Role)]
     role: &'static str,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,

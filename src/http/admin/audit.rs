@@ -37,7 +37,6 @@ parameters! {
 pub struct AuditRow {
     #[schema(example = "42")]
     id: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     /// `admin:NAME`, `key:LABEL`, `cli`, or `unknown` for a sign-in with an unknown name.
     #[schema(example = "admin:root")]
@@ -46,7 +45,6 @@ pub struct AuditRow {
     #[schema(example = "POST /coin/increase/phone")]
     action: String,
     /// The user concerned, if the event is about one user.
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "compensation for a failed cast")]
     reason: Option<String>,

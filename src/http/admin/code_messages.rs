@@ -32,7 +32,6 @@ pub struct CodeMessageRow {
     /// `sign_in`, `address` or `cancellation`.
     #[schema(example = "sign_in")]
     purpose: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     asked_at: Timestamp,
     /// `asked`: the provider's answer is awaited, or the server stopped before it. `sent`: the provider accepted the
     /// message. `not_sent`: it did not. `unknown`: it may have. `refused`: a limit or overload of this service.

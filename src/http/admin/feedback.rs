@@ -66,7 +66,6 @@ pub struct AdminFeedback {
     is_verified: bool,
     #[schema(example = "请加上小六壬。")]
     content: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = FeedbackState)]
     state: &'static str,

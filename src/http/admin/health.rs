@@ -29,7 +29,6 @@ use crate::{
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallationHealth {
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     #[schema(example = "0.1.0")]
     version: &'static str,
@@ -63,7 +62,6 @@ pub struct ShownLedgerHealth {
     #[schema(value_type = LedgerState)]
     state: &'static str,
     /// Time of the last verification of the whole ledger.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     verified_at: Option<Timestamp>,
     /// Accounts of the last verification.
     #[schema(example = 812)]
@@ -103,7 +101,6 @@ pub struct ShownBackups {
 pub struct ShownBackup {
     #[schema(example = "yarrow-20260102T030405.678Z-scheduled.db")]
     name: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     #[schema(example = 418_200_000)]
     bytes: u64,
@@ -123,10 +120,8 @@ pub struct ShownAlert {
     rule: String,
     #[schema(example = "1 payment needs a decision; see `yarrow payments list --state review`.")]
     detail: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     since: Timestamp,
     /// Time of the last message to the operators.
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     notified_at: Timestamp,
 }
 
@@ -138,7 +133,6 @@ pub struct ShownResolvedAlert {
     rule: String,
     #[schema(example = "Calls to the sms provider are paused because several failed in a row.")]
     detail: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     since: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     until: Timestamp,
@@ -175,7 +169,6 @@ pub struct ShownJob {
     /// Progress of the current step of the run.
     #[schema(example = json!(null))]
     percent: Option<u8>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     last_started_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
     last_ended_at: Option<Timestamp>,
@@ -190,7 +183,6 @@ pub struct ShownJob {
 /// The last report of the doctor that the server made.
 #[derive(Serialize, ToSchema)]
 pub struct ShownDoctorReport {
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     checks: Vec<ShownCheck>,
 }
@@ -341,7 +333,6 @@ impl From<&DeliveryResult> for ShownDelivery {
 pub struct JobStarted {
     #[schema(example = "backup")]
     job: &'static str,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     started_at: Timestamp,
 }
 

@@ -63,7 +63,6 @@ impl From<Rate> for RatingRate {
 pub struct RatingNoteRow {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "openai")]
     provider: String,

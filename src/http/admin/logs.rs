@@ -49,7 +49,6 @@ pub struct LogEventList {
 pub struct ShownLogEvent {
     #[schema(example = "4711")]
     id: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     /// `error`, `warn`, `info`, `debug` or `trace`.
     #[schema(example = "warn")]

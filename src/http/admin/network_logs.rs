@@ -96,10 +96,8 @@ parameters! {
 pub struct LoggedRequest {
     #[schema(example = "4711")]
     id: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     time: Timestamp,
     /// The user of the presented token.
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "203.0.113.9")]
     client_ip: String,
@@ -234,7 +232,6 @@ pub struct ClientCount {
     /// Number of different users signed in.
     #[schema(example = 2)]
     users: u64,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     first_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T04:04:05.678Z")]
     last_at: Timestamp,
@@ -258,7 +255,6 @@ impl From<Tally> for ClientCount {
 pub struct ClientCountPage {
     #[schema(value_type = String, format = DateTime, example = "2026-01-01T03:04:05.678Z")]
     from: Timestamp,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     to: Timestamp,
     items: Vec<ClientCount>,
     #[schema(example = 1)]
@@ -308,7 +304,6 @@ pub struct SuspiciousClient {
     /// Requests in the busiest minute.
     #[schema(example = 180)]
     busiest_minute: u64,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     first_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     last_at: Timestamp,
@@ -355,7 +350,6 @@ impl From<Suspect> for SuspiciousClient {
 pub struct SuspiciousClientPage {
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T02:04:05.678Z")]
     from: Timestamp,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     to: Timestamp,
     items: Vec<SuspiciousClient>,
     #[schema(example = 1)]

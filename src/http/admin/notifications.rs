@@ -63,7 +63,6 @@ pub struct AdminNotification {
     #[schema(example = "更新后即可使用。")]
     body: String,
     payload: NotificationPayload,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,

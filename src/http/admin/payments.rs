@@ -80,7 +80,6 @@ parameters! {
 pub struct AdminOrder {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// The gateway that it was made with.
     #[schema(value_type = ChannelName)]
@@ -140,7 +139,6 @@ pub struct AdminOrder {
     checks: u32,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:09:05.678Z")]
     next_check_at: Option<Timestamp>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]
     expires_at: Timestamp,

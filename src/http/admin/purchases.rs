@@ -57,7 +57,6 @@ pub struct AdminPurchase {
     #[schema(example = "apple:production:2000000800000001")]
     reference: String,
     /// Null while only a refund is known.
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "com.example.app.coins60")]
     store_product_id: Option<String>,
@@ -100,7 +99,6 @@ pub struct AdminPurchase {
     /// The next call to the store, such as the consumption of a purchase in Google Play.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
     due_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     purchased_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
     created_at: Timestamp,
@@ -233,7 +231,6 @@ pub struct AdminBuyerPurchase {
     store_number: String,
     #[schema(example = "com.example.app.coins60")]
     store_product_id: String,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     purchased_at: Option<Timestamp>,
     /// True if its money went back, in whole or in part.
     #[schema(example = false)]

@@ -53,7 +53,6 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceFailure {
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     #[schema(example = "total_timeout")]
     code: String,
@@ -92,7 +91,6 @@ pub struct ExternalService {
     #[schema(example = 0)]
     failures: u32,
     last_failure: Option<ServiceFailure>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     last_answer_at: Option<Timestamp>,
 }
 
@@ -277,7 +275,6 @@ pub struct ExternalHealth {
     #[schema(example = "total_timeout")]
     error: Option<String>,
     /// Time of the probe; its result is cached for a minute, because each is billed.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     checked_at: Option<Timestamp>,
 }
 
@@ -333,7 +330,6 @@ pub struct ShownDisagreement {
     labels: Vec<String>,
     #[schema(example = "今晚**吗")]
     masked_text: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 

@@ -409,7 +409,6 @@ pub struct ShownWord {
     /// The content types in which it is looked for; empty for all.
     #[schema(value_type = Vec<ContentTypeName>)]
     content_types: Vec<&'static str>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
@@ -465,7 +464,6 @@ pub struct WordStatistics {
     /// The version by which this server judges.
     #[schema(example = 1)]
     version_in_force: i64,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     changed_at: Option<Timestamp>,
     /// Memory of the compiled list in bytes.
     #[schema(example = 1_400_000)]

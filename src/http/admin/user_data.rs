@@ -113,7 +113,6 @@ impl From<Issue> for UserDataIssue {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataValidation {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// Masked unless the request names it.
     #[schema(example = "138••••8000")]
@@ -161,7 +160,6 @@ fn validated(app: &App, who: &UserSelector) -> Result<Validation> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataFix {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
@@ -200,7 +198,6 @@ pub async fn fix(context: RequestContext, params: RepairUserParams) -> Result<Js
 #[schema(as = BatchItem)]
 pub struct UserValidation {
     /// The requested id, or the id of the user with the requested phone number.
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     /// Masked unless the request names it.
     #[schema(example = "138••••8000")]
@@ -289,7 +286,6 @@ fn item(app: &App, who: &UserSelector) -> Result<UserValidation> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssueOfUser {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[serde(flatten)]
     issue: UserDataIssue,
@@ -358,7 +354,6 @@ pub async fn restore_history(context: RequestContext, params: RestoreHistoryPara
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAttachment {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// The user's stable pseudonym at the provider.
     #[schema(example = "9f86d081884c7d659a2feaa0c55ad015")]

@@ -99,7 +99,6 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminUser {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "青山")]
     nickname: String,
@@ -119,7 +118,6 @@ pub struct AdminUser {
     /// True if a balance disagrees with the ledger, so that the account takes no entries.
     #[schema(example = false)]
     has_suspended_account: bool,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
@@ -185,7 +183,6 @@ pub async fn list(context: RequestContext, params: ListUsersParams) -> Result<Js
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownSuspension {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = SuspensionScope)]
     scope: &'static str,
@@ -196,7 +193,6 @@ pub struct ShownSuspension {
     /// The administrator, key or command.
     #[schema(example = "admin:alice")]
     actor: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// Null for a suspension that holds until it is lifted.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-09T00:00:00.000Z")]
@@ -263,13 +259,11 @@ pub async fn lift_suspension(context: RequestContext, params: LiftSuspensionPara
 pub struct ShownStaffNote {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "admin:alice")]
     author: String,
     #[schema(example = "充值问题已处理")]
     content: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
@@ -336,7 +330,6 @@ pub fn remover(context: &RequestContext) -> Result<Option<String>> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NicknameCleared {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// Always empty.
     #[schema(example = "")]
@@ -366,7 +359,6 @@ pub async fn list_devices(context: RequestContext, params: OneUserParams) -> Res
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevicesSignedOut {
-    #[schema(value_type = String, example = "10001")]
     pub user_id: UserId,
     #[schema(example = 2)]
     pub signed_out: usize,
@@ -396,7 +388,6 @@ async fn sign_out(
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhoneMoved {
-    #[schema(value_type = String, example = "10001")]
     pub user_id: UserId,
     #[schema(value_type = String, example = "13900139000")]
     pub phone_number: PhoneNumber,

@@ -65,7 +65,6 @@ parameters! {
 pub struct ShownViolation {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = ContentTypeName)]
     content_type: String,
@@ -81,7 +80,6 @@ pub struct ShownViolation {
     /// The service that refused: `local`, or the external service's name.
     #[schema(example = "local")]
     provider: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// The time at which a moderator acquitted the text.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
@@ -149,13 +147,11 @@ impl From<NameCount> for ViolationCount {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserViolations {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = 3)]
     total: i64,
     types: Vec<ViolationCount>,
     content_types: Vec<ViolationCount>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     first_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
     last_at: Option<Timestamp>,
@@ -197,11 +193,9 @@ pub async fn type_stats(context: RequestContext, _: Nothing) -> Result<Json<Viol
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrequentViolator {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = 5)]
     count: i64,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     last_at: Timestamp,
 }
 

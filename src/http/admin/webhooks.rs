@@ -42,14 +42,12 @@ pub struct WebhookDelivery {
     #[schema(value_type = WebhookKind)]
     kind: &'static str,
     /// Also a user who is deleted.
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(value_type = WebhookState)]
     state: &'static str,
     /// Since the event or its last replay.
     #[schema(example = 1)]
     attempts: u32,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// The next attempt; null unless it is pending.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]

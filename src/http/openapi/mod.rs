@@ -4,4 +4,5 @@ mod chart;
 pub mod document;
 pub mod enums;
 pub mod headers;
+mod scalars;
 pub mod schemas;

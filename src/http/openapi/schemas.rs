@@ -10,6 +10,7 @@ use utoipa::{
     },
 };
 
+use super::scalars;
 use crate::types::NamedEnum;
 
 /// Returns a reference to the schema of `T` among the document's components.
@@ -32,10 +33,12 @@ pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
 fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
     let as_value = |schema| {
         let mut value = serde_json::to_value(schema).unwrap_or_default();
+        scalars::write_out(&mut value);
         require_nullable(&mut value);
         value
     };
-    schemas.into_iter().map(|(name, schema)| (name, as_value(schema))).collect()
+    let components = schemas.into_iter().filter(|(name, _)| !scalars::is_scalar(name));
+    components.map(|(name, schema)| (name, as_value(schema))).collect()
 }
 
 /// Marks nullable members as required, because `Option` members are sent as null. Members that are omitted instead are

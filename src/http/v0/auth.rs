@@ -77,7 +77,6 @@ pub async fn send_code(
 #[serde(rename_all = "camelCase")]
 #[schema(as = SignedIn)]
 pub struct SignInResponse {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// Null for a user without one, who signed in with an identity.
     #[schema(value_type = Option<String>, example = "13800138000")]

@@ -74,7 +74,6 @@ parameters! {
 #[derive(Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinBalance {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
@@ -92,7 +91,6 @@ impl CoinBalance {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinsConsumed {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
@@ -133,7 +131,6 @@ pub struct CoinEntry {
     /// The order of a purchase or refund.
     #[schema(example = "order:202601020123456789012345")]
     r#ref: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
@@ -240,7 +237,6 @@ pub struct CoinsSynchronised {
 pub struct LedgerIssue {
     #[schema(example = "balance_after_wrong")]
     code: &'static str,
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(value_type = Option<Asset>)]
     asset: Option<&'static str>,

@@ -128,7 +128,6 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
 pub struct InterpretationRecord {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "career")]
     question_type: Option<String>,
@@ -166,7 +165,6 @@ pub struct InterpretationRecord {
     /// The kind of failure.
     #[schema(example = "timed_out")]
     error_class: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.680Z")]
     finished_at: Option<Timestamp>,

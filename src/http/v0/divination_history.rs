@@ -82,7 +82,6 @@ parameters! {
 #[serde(rename_all = "camelCase")]
 #[schema(as = HistoryRecord)]
 pub struct HistoryRecordResponse<'text> {
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
@@ -100,9 +99,7 @@ pub struct HistoryRecordResponse<'text> {
     /// The client's own timestamp.
     #[schema(value_type = Option<f64>, example = 1_767_225_600_000_i64)]
     timestamp: Option<JsonText<'text>>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Timestamp,
     /// Changes with every save. A save can name it as `baseVersion`.
     #[schema(value_type = String, example = "42")]
@@ -163,7 +160,6 @@ pub struct RecordSaved {
     #[schema(example = "a1b2c3")]
     local_record_id: String,
     /// Null if the record was not saved.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
     /// Its new version. Null if it was not saved.
     #[schema(value_type = Option<String>, example = "42")]

@@ -36,7 +36,6 @@ pub struct FeedbackReceived {
     sender: FeedbackSender,
     #[schema(example = "请加上小六壬。")]
     content: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 
@@ -44,7 +43,6 @@ pub struct FeedbackReceived {
 /// generated clients turn both into the same name.
 #[derive(Serialize, ToSchema)]
 pub struct FeedbackSender {
-    #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "13800138000")]
     phone_number: Option<String>,

@@ -81,7 +81,6 @@ pub struct PaymentOrder {
     /// The provider's number of the payment; null until it is paid.
     #[schema(example = json!(null))]
     trade_no: Option<String>,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     /// Yuan, with two decimals.
     #[schema(example = "6.00")]
@@ -158,7 +157,6 @@ pub struct PaymentStatus {
     /// The provider's number of the payment; null until it is paid.
     #[schema(example = "2026010222001400000000000001")]
     trade_no: Option<String>,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = 60)]
     coin_count: u32,

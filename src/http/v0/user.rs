@@ -54,9 +54,7 @@ parameters! {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Profile)]
 pub struct ProfileResponse {
-    #[schema(value_type = String, example = "10001")]
     id: UserId,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(example = "青山")]
     nickname: String,

@@ -56,7 +56,6 @@ pub struct AppRelease {
     notes: String,
     #[schema(example = "https://app.example.com/download")]
     download_url: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     published_at: Timestamp,
 }
 

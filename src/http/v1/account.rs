@@ -58,7 +58,6 @@ parameters! {
 pub struct LinkedIdentity {
     #[schema(value_type = IdentityProvider)]
     provider: &'static str,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     linked_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
     last_used_at: Timestamp,
@@ -79,7 +78,6 @@ impl From<UserIdentity> for LinkedIdentity {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Account)]
 pub struct AccountResponse {
-    #[schema(value_type = String, example = "10001")]
     id: UserId,
     #[schema(value_type = Option<String>, example = "li.ming@example.com")]
     email: Option<EmailAddress>,
@@ -102,7 +100,6 @@ pub struct AccountResponse {
     #[schema(example = 0)]
     coins: i64,
     deletion: DeletionShown,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 

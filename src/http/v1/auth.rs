@@ -219,7 +219,6 @@ pub struct DeviceResponse {
     /// The device's own label; empty if it has none.
     #[schema(example = "Yarrow, iPhone")]
     label: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// Accurate to the hour.
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]

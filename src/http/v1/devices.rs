@@ -43,7 +43,6 @@ pub struct PushDeviceResponse {
     id: String,
     #[schema(value_type = PushService)]
     service: &'static str,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// The last registration.
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]

@@ -48,7 +48,6 @@ pub struct InviteResponse {
     #[schema(example = 20)]
     invitee_bonus: u32,
     /// Time at which the caller redeemed a code.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     redeemed_at: Option<Timestamp>,
     /// End of the period in which the caller can redeem a code.
     #[schema(value_type = String, format = DateTime, example = "2026-01-09T03:04:05.678Z")]

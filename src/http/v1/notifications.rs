@@ -46,7 +46,6 @@ pub struct NotificationResponse {
     #[schema(value_type = NotificationKind)]
     kind: &'static str,
     payload: NotificationPayload,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,

@@ -79,7 +79,6 @@ pub struct PointEntry {
     /// `session:` and the id of the paid session, which may have been deleted since; `order:` and the number of an order.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     r#ref: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
 }
 

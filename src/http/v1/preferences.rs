@@ -53,7 +53,6 @@ pub struct PreferencesResponse {
     #[schema(example = "22:00-08:00")]
     quiet_hours: Option<String>,
     /// Null if the caller never changed a preference.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Option<Timestamp>,
 }
 

@@ -106,7 +106,6 @@ pub struct SessionResponse {
     #[schema(min_items = 6, max_items = 6, example = json!([7, 8, 8, 8, 7, 6]))]
     lines: [u8; 6],
     hexagram: SessionHexagrams,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     cast_at: Timestamp,
     #[schema(example = "Asia/Shanghai")]
     time_zone: String,
@@ -115,7 +114,6 @@ pub struct SessionResponse {
     /// Time of the newest interpretation that succeeded.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:06.789Z")]
     interpreted_at: Option<Timestamp>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     /// The derivation of a casting by time or by numbers, when one session is made or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -52,7 +52,6 @@ pub struct AdminRefund {
     /// The provider's code of the last failure, or the operator's decision `credited` or `refunded_externally`.
     #[schema(example = "ACQ.SYSTEM_ERROR")]
     failure: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
     finished_at: Option<Timestamp>,

@@ -75,7 +75,6 @@ fn review_ids(_: &Rules<'_>, ids: Vec<RowNumber>) -> Result<ReviewIds> {
 pub struct ShownReview {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = ContentTypeName)]
     content_type: String,
@@ -94,7 +93,6 @@ pub struct ShownReview {
     masked_text: String,
     #[schema(example = "local")]
     provider: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = ReviewState)]
     state: &'static str,
