@@ -63,8 +63,7 @@ impl From<Rating> for RatingResponse {
 pub struct Interpretation {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
-    #[schema(value_type = CallStatus)]
-    status: &'static str,
+    status: CallStatus,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
     /// `stop`, or `length` if the token limit cut the result; null if unknown.
@@ -118,7 +117,7 @@ impl From<CallRecord> for Interpretation {
         Self {
             usage: UsageResponse::from(&record),
             trace_id: record.trace_id,
-            status: record.status.name(),
+            status: record.status,
             result: record.result,
             finish_reason: record.finish_reason,
             provider: record.provider,

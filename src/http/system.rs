@@ -72,8 +72,7 @@ pub struct Readiness {
     writes_waiting: u64,
     #[schema(example = 4096)]
     writes_waiting_at_most: usize,
-    #[schema(value_type = health::LedgerState)]
-    ledger: &'static str,
+    ledger: health::LedgerState,
     /// Time of the last verification of the whole ledger.
     ledger_verified_at: Option<Timestamp>,
     /// Accounts suspended because their balance differs from their entries.
@@ -84,8 +83,7 @@ pub struct Readiness {
     database: &'static str,
     /// Time of the last complete check.
     database_checked_at: Option<Timestamp>,
-    #[schema(value_type = health::BackupState)]
-    backups: &'static str,
+    backups: health::BackupState,
     /// Time of the last backup.
     backup_at: Option<Timestamp>,
     /// `ok`, or `low` below the free space that raises an alert.
@@ -107,12 +105,12 @@ pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readi
         status: "ready",
         writes_waiting: load.queued,
         writes_waiting_at_most: load.capacity,
-        ledger: snapshot.ledger_state().name(),
+        ledger: snapshot.ledger_state(),
         ledger_verified_at: snapshot.ledger.map(ledger::Verification::at),
         accounts_suspended: snapshot.accounts_suspended,
         database: snapshot.integrity.name(),
         database_checked_at: snapshot.integrity.last.as_ref().map(integrity::IntegrityCheck::at),
-        backups: snapshot.backup_state(&context.app.core.config).name(),
+        backups: snapshot.backup_state(&context.app.core.config),
         backup_at: snapshot.backups.last.as_ref().map(backups::LastBackup::at),
         disk: if snapshot.is_disk_low(&context.app.core.config) { "low" } else { "ok" },
         providers_down: outages.filter_map(|(name, outage)| outage.map(|_| name)).collect(),

@@ -36,8 +36,7 @@ pub struct UserOrder {
     user_id: UserId,
     #[schema(example = "points_600")]
     product_id: String,
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     /// Coins or points that it brings, without bonus.
     #[schema(example = 600)]
     count: u32,
@@ -57,8 +56,7 @@ pub struct UserOrder {
     currency: String,
     #[schema(value_type = ChannelName)]
     channel: String,
-    #[schema(value_type = OrderState)]
-    status: &'static str,
+    status: OrderState,
     /// The amount received.
     #[schema(example = "6.00")]
     paid: String,
@@ -88,7 +86,7 @@ impl From<Order> for UserOrder {
             trade_no: order.trade_no,
             user_id: order.user,
             product_id: order.product_id,
-            asset: order.asset.name(),
+            asset: order.asset,
             count: order.coin_count,
             coin_count: order.coin_count,
             bonus: if order.credited_at.is_some() { order.bonus_credited } else { order.bonus.into() },
@@ -96,7 +94,7 @@ impl From<Order> for UserOrder {
             amount: order.amount.to_string(),
             currency: order.currency.to_string(),
             channel: order.channel,
-            status: order.state.name(),
+            status: order.state,
             paid: order.paid.to_string(),
             refunded: order.refunded.to_string(),
             returned: order.coins_returned + order.bonus_returned,

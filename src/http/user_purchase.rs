@@ -39,10 +39,8 @@ pub struct UserPurchase {
     /// The number for support.
     #[schema(example = "17")]
     id: String,
-    #[schema(value_type = PurchaseStore)]
-    store: &'static str,
-    #[schema(value_type = PurchaseEnvironment)]
-    environment: &'static str,
+    store: PurchaseStore,
+    environment: PurchaseEnvironment,
     /// Apple's transaction id, or Google's order number.
     #[schema(example = "2000000800000001")]
     store_number: Option<String>,
@@ -52,8 +50,7 @@ pub struct UserPurchase {
     /// The product, once it is credited.
     #[schema(example = "coins_60")]
     product_id: Option<String>,
-    #[schema(value_type = Option<Asset>)]
-    asset: Option<&'static str>,
+    asset: Option<Asset>,
     /// The number of units bought.
     #[schema(example = 1)]
     quantity: u32,
@@ -63,8 +60,7 @@ pub struct UserPurchase {
     #[schema(example = 0)]
     bonus: i64,
     /// `pending` until the buyer has paid; `revoked` when all money went back.
-    #[schema(value_type = PurchaseState)]
-    status: &'static str,
+    status: PurchaseState,
     /// Coins or points taken back for refunds.
     #[schema(example = 0)]
     returned: i64,
@@ -80,16 +76,16 @@ impl From<StorePurchase> for UserPurchase {
         let store_number = purchase.store_number().map(ToOwned::to_owned);
         Self {
             id: purchase.id.to_string(),
-            store: purchase.key.store.name(),
-            environment: purchase.key.environment.name(),
+            store: purchase.key.store,
+            environment: purchase.key.environment,
             store_number,
             store_product_id: purchase.store_product,
-            asset: purchase.product.as_ref().map(|product| product.asset.name()),
+            asset: purchase.product.as_ref().map(|product| product.asset),
             product_id: purchase.product.map(|product| product.id),
             quantity: purchase.quantity,
             count: purchase.coin_count,
             bonus: purchase.bonus,
-            status: purchase.state.name(),
+            status: purchase.state,
             returned: purchase.returned + purchase.bonus_returned,
             purchased_at: purchase.purchased_at,
             credited_at: purchase.credited_at,

@@ -80,7 +80,7 @@ pub struct ChatAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Introduction {
     pub nickname: Option<String>,
-    pub gender: Option<&'static str>,
+    pub gender: Option<Gender>,
     /// A ten-year band, such as `30-39`.
     pub age: Option<String>,
 }
@@ -221,7 +221,7 @@ pub fn context(calls: &ModelCalls, user: UserId, locale: Locale) -> Result<ChatC
 }
 
 fn introduction(profile: &Profile, today: Date) -> Introduction {
-    let gender = Some(profile.gender).filter(|gender| *gender != Gender::Unknown).map(Gender::name);
+    let gender = Some(profile.gender).filter(|gender| *gender != Gender::Unknown);
     let nickname = Some(profile.nickname.clone()).filter(|nickname| !nickname.is_empty());
     let birthday = profile.birthday.as_deref().and_then(|birthday| birthday.parse::<Date>().ok());
     Introduction { nickname, gender, age: birthday.map(|birthday| age_band(birthday, today)) }

@@ -44,8 +44,7 @@ parameters! {
 pub struct Administrator {
     #[schema(example = "alice")]
     name: String,
-    #[schema(value_type = Role)]
-    role: &'static str,
+    role: Role,
     created_at: Timestamp,
     has_second_factor: bool,
 }
@@ -54,7 +53,7 @@ impl From<Admin> for Administrator {
     fn from(admin: Admin) -> Self {
         Self {
             name: admin.name,
-            role: admin.role.name(),
+            role: admin.role,
             created_at: admin.created_at,
             has_second_factor: admin.has_second_factor,
         }

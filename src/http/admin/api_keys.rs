@@ -47,8 +47,7 @@ parameters! {
 pub struct ApiKeyResponse {
     #[schema(example = "billing")]
     label: String,
-    #[schema(value_type = Role)]
-    role: &'static str,
+    role: Role,
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,
@@ -66,7 +65,7 @@ impl From<keys::ApiKey> for ApiKeyResponse {
     fn from(key: keys::ApiKey) -> Self {
         Self {
             label: key.label,
-            role: key.role.name(),
+            role: key.role,
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,

@@ -67,8 +67,7 @@ pub struct AdminFeedback {
     #[schema(example = "请加上小六壬。")]
     content: String,
     created_at: Timestamp,
-    #[schema(value_type = FeedbackState)]
-    state: &'static str,
+    state: FeedbackState,
     /// The administrator who works on it.
     #[schema(example = "alice")]
     assignee: Option<String>,
@@ -95,7 +94,7 @@ impl From<&FeedbackThread> for AdminFeedback {
             is_verified: feedback.is_verified,
             content: feedback.content.clone(),
             created_at: feedback.created_at,
-            state: feedback.state.name(),
+            state: feedback.state,
             assignee: feedback.assignee.clone(),
             replies: replies.iter().map(reply).collect(),
         }

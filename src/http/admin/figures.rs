@@ -93,8 +93,7 @@ pub async fn list(context: RequestContext, params: FigureParams) -> Result<Json<
 pub struct ShownCastingCount {
     #[schema(example = "2026-01")]
     month: String,
-    #[schema(value_type = SnapshotProperty)]
-    property: &'static str,
+    property: SnapshotProperty,
     /// The type, the method, the number of the hexagram, or the positions of the changing lines from the bottom, such as
     /// `1,4`. Empty for the month itself, for no type and for no changing line.
     #[schema(example = "three_coins")]
@@ -118,7 +117,7 @@ impl From<Vec<SnapshotCount>> for CastingCounts {
     fn from(counts: Vec<SnapshotCount>) -> Self {
         let shown = |found: SnapshotCount| ShownCastingCount {
             month: found.month,
-            property: found.property.name(),
+            property: found.property,
             value: found.value,
             count: found.count,
         };

@@ -59,8 +59,7 @@ pub struct InstallationHealth {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLedgerHealth {
-    #[schema(value_type = LedgerState)]
-    state: &'static str,
+    state: LedgerState,
     /// Time of the last verification of the whole ledger.
     verified_at: Option<Timestamp>,
     /// Accounts of the last verification.
@@ -79,8 +78,7 @@ pub struct ShownLedgerHealth {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownBackups {
-    #[schema(value_type = BackupState)]
-    state: &'static str,
+    state: BackupState,
     /// Time of the last failure, if no backup succeeded since.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     failed_at: Option<Timestamp>,
@@ -205,7 +203,7 @@ impl From<HealthReport> for InstallationHealth {
     fn from(report: HealthReport) -> Self {
         let HealthReport { snapshot, alerts, resolved_alerts, doctor, backups, backup_state, providers, jobs } = report;
         let ledger = ShownLedgerHealth {
-            state: snapshot.ledger_state().name(),
+            state: snapshot.ledger_state(),
             verified_at: snapshot.ledger.map(Verification::at),
             accounts: snapshot.ledger.map_or(0, |last| last.accounts),
             discrepancies: snapshot.ledger.map_or(0, |last| last.discrepancies),
@@ -214,7 +212,7 @@ impl From<HealthReport> for InstallationHealth {
         };
         let (failure, upload_failure) = (snapshot.backups.failure, snapshot.offsite.failure);
         let backups = ShownBackups {
-            state: backup_state.name(),
+            state: backup_state,
             failed_at: failure.as_ref().map(BackupFailure::at),
             failure: failure.map(|failure| failure.detail),
             upload_failed_at: upload_failure.as_ref().map(BackupFailure::at),

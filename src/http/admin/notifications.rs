@@ -54,10 +54,8 @@ parameters! {
 pub struct AdminNotification {
     #[schema(example = "42")]
     id: String,
-    #[schema(value_type = AudienceName)]
-    audience: &'static str,
-    #[schema(value_type = NotificationKind)]
-    kind: &'static str,
+    audience: AudienceName,
+    kind: NotificationKind,
     #[schema(example = "六十四卦全新解读")]
     title: String,
     #[schema(example = "更新后即可使用。")]
@@ -78,8 +76,8 @@ impl From<SentNotification> for AdminNotification {
     fn from(SentNotification { notification, recipients, readers }: SentNotification) -> Self {
         Self {
             id: notification.id.to_string(),
-            audience: if notification.ordinal.is_some() { "all" } else { "users" },
-            kind: notification.kind.name(),
+            audience: if notification.ordinal.is_some() { AudienceName::All } else { AudienceName::Users },
+            kind: notification.kind,
             title: notification.title,
             body: notification.body,
             payload: notification.payload.into(),

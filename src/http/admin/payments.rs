@@ -96,19 +96,16 @@ pub struct AdminOrder {
     /// The version of the product whose terms the order has; 0 for a product of the settings.
     #[schema(example = 0)]
     product_version: u32,
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     /// Coins or points that it brings, without bonus.
     #[schema(example = 60)]
     coin_count: u32,
     /// The name that the buyer sees.
     #[schema(example = "60 coins")]
     subject: String,
-    #[schema(value_type = OrderState)]
-    state: &'static str,
+    state: OrderState,
     /// The order's state.
-    #[schema(value_type = OrderState)]
-    status: &'static str,
+    status: OrderState,
     /// The reason for the review. Once it was decided, the reason of the decision, for owners only.
     #[schema(example = "second_trade")]
     reason: Option<String>,
@@ -169,11 +166,11 @@ impl From<Order> for AdminOrder {
             currency: order.currency.to_string(),
             product_id: order.product_id,
             product_version: order.product_version,
-            asset: order.asset.name(),
+            asset: order.asset,
             coin_count: order.coin_count,
             subject: order.subject,
-            state: order.state.name(),
-            status: order.state.name(),
+            state: order.state,
+            status: order.state,
             reason: order.reason,
             trade_no: order.trade_no,
             paid: order.paid.to_string(),
@@ -233,8 +230,7 @@ fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderSt
 pub struct OrderEntry {
     #[schema(example = 41)]
     seq: i64,
-    #[schema(value_type = ledger::EntryKind)]
-    kind: &'static str,
+    kind: ledger::EntryKind,
     #[schema(example = 60)]
     delta: i64,
     #[schema(example = 60)]
@@ -246,7 +242,7 @@ pub struct OrderEntry {
 impl From<LedgerEntry> for OrderEntry {
     fn from(entry: LedgerEntry) -> Self {
         let LedgerEntry { seq, kind, delta, balance_after, created_at, .. } = entry;
-        Self { seq, kind: kind.name(), delta, balance_after, created_at }
+        Self { seq, kind: kind, delta, balance_after, created_at }
     }
 }
 
@@ -281,15 +277,14 @@ pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<A
 pub struct ProviderTrade {
     #[schema(example = "2026010222001400000000000001")]
     trade_no: String,
-    #[schema(value_type = TradeStatus)]
-    status: &'static str,
+    status: TradeStatus,
     #[schema(example = "6.00")]
     amount: String,
 }
 
 impl From<Trade> for ProviderTrade {
     fn from(trade: Trade) -> Self {
-        Self { trade_no: trade.trade_no, status: trade.status.name(), amount: trade.amount.to_string() }
+        Self { trade_no: trade.trade_no, status: trade.status, amount: trade.amount.to_string() }
     }
 }
 
@@ -299,8 +294,7 @@ pub struct OrderInquiry {
     order: AdminOrder,
     /// Null if the buyer never opened the payment screen.
     trade: Option<ProviderTrade>,
-    #[schema(value_type = SettlementEffect)]
-    verdict: &'static str,
+    verdict: SettlementEffect,
     #[schema(example = "wrong_amount")]
     reason: Option<&'static str>,
 }
@@ -309,7 +303,7 @@ impl From<Inquiry> for OrderInquiry {
     fn from(inquiry: Inquiry) -> Self {
         let SettlementOutcome { verdict, reason } = inquiry.outcome;
         let trade = inquiry.trade.map(Into::into);
-        Self { order: inquiry.order.into(), trade, verdict: verdict.name(), reason }
+        Self { order: inquiry.order.into(), trade, verdict: verdict, reason }
     }
 }
 

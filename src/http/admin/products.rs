@@ -58,8 +58,7 @@ pub struct AdminProduct {
     #[schema(example = 1)]
     version: u32,
     is_for_sale: bool,
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     #[schema(example = 60)]
     count: u32,
     #[schema(example = 6)]
@@ -91,7 +90,7 @@ impl From<Product> for AdminProduct {
             id: product.id.to_string(),
             version: product.version,
             is_for_sale: product.is_for_sale,
-            asset: terms.asset.name(),
+            asset: terms.asset,
             count: terms.quantity,
             bonus: terms.bonus,
             first_bonus: terms.first_bonus,

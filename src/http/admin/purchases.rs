@@ -46,10 +46,8 @@ parameters! {
 pub struct AdminPurchase {
     #[schema(example = "17")]
     id: String,
-    #[schema(value_type = PurchaseStore)]
-    store: &'static str,
-    #[schema(value_type = PurchaseEnvironment)]
-    environment: &'static str,
+    store: PurchaseStore,
+    environment: PurchaseEnvironment,
     /// Apple's transaction id, or Google's order number. Purchase tokens are not shown.
     #[schema(example = "2000000800000001")]
     store_number: Option<String>,
@@ -65,8 +63,7 @@ pub struct AdminPurchase {
     /// The version of the product whose terms the purchase has.
     #[schema(example = 1)]
     product_version: Option<u32>,
-    #[schema(value_type = Option<Asset>)]
-    asset: Option<&'static str>,
+    asset: Option<Asset>,
     #[schema(example = 1)]
     quantity: u32,
     /// Coins or points that it brought, without bonus.
@@ -74,8 +71,7 @@ pub struct AdminPurchase {
     coin_count: i64,
     #[schema(example = 0)]
     bonus: i64,
-    #[schema(value_type = PurchaseState)]
-    state: &'static str,
+    state: PurchaseState,
     /// Why it is refused.
     #[schema(example = "unknown_product")]
     reason: Option<String>,
@@ -120,19 +116,19 @@ impl From<StorePurchase> for AdminPurchase {
         let (price_milli, currency) = purchase.price.unzip();
         Self {
             id: purchase.id.to_string(),
-            store: purchase.key.store.name(),
-            environment: purchase.key.environment.name(),
+            store: purchase.key.store,
+            environment: purchase.key.environment,
             store_number,
             reference: purchase.reference,
             user_id: purchase.user,
             store_product_id: purchase.store_product,
             product_version: purchase.product.as_ref().map(|product| product.version),
-            asset: purchase.product.as_ref().map(|product| product.asset.name()),
+            asset: purchase.product.as_ref().map(|product| product.asset),
             product_id: purchase.product.map(|product| product.id),
             quantity: purchase.quantity,
             coin_count: purchase.coin_count,
             bonus: purchase.bonus,
-            state: purchase.state.name(),
+            state: purchase.state,
             reason: purchase.reason,
             country: purchase.country,
             price_milli,

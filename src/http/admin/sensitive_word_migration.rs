@@ -99,8 +99,7 @@ pub struct ExternalService {
 #[serde(rename_all = "camelCase")]
 pub struct ModerationStatus {
     /// The deciding service.
-    #[schema(value_type = Service)]
-    service: &'static str,
+    service: Service,
     #[schema(example = false)]
     use_aliyun: bool,
     #[schema(example = true)]
@@ -124,7 +123,7 @@ impl From<ModerationOverview> for ModerationStatus {
     fn from(status: ModerationOverview) -> Self {
         let failures = if let BreakerState::Closed { faults } = status.breaker { faults } else { 0 };
         Self {
-            service: status.policy.service.name(),
+            service: status.policy.service,
             use_aliyun: status.policy.service == Service::External,
             enable_fallback: status.policy.falls_back,
             local: LocalService {

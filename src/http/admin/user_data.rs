@@ -360,8 +360,7 @@ pub struct ModelAttachment {
     reference: String,
     #[schema(example = "青山")]
     nickname: Option<String>,
-    #[schema(value_type = Option<Gender>)]
-    gender: Option<&'static str>,
+    gender: Option<Gender>,
     /// The user's age, to ten years.
     #[schema(example = "30-39")]
     age: Option<String>,

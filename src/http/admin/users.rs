@@ -106,8 +106,7 @@ pub struct AdminUser {
     phone_number: Option<String>,
     #[schema(example = "l•••@example.com")]
     email: Option<String>,
-    #[schema(value_type = UserState)]
-    state: &'static str,
+    state: UserState,
     /// The end of the suspension, if it has one.
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     suspended_until: Option<Timestamp>,
@@ -128,7 +127,7 @@ impl From<ListedUser> for AdminUser {
             nickname: user.nickname,
             phone_number: user.phone_number,
             email: user.email,
-            state: user.state.name(),
+            state: user.state,
             suspended_until: user.suspended_until,
             coins: user.coins,
             points: user.points,
@@ -184,10 +183,8 @@ pub async fn list(context: RequestContext, params: ListUsersParams) -> Result<Js
 #[serde(rename_all = "camelCase")]
 pub struct ShownSuspension {
     user_id: UserId,
-    #[schema(value_type = SuspensionScope)]
-    scope: &'static str,
-    #[schema(value_type = SuspensionSource)]
-    source: &'static str,
+    scope: SuspensionScope,
+    source: SuspensionSource,
     #[schema(example = "several insulting nicknames")]
     reason: String,
     /// The administrator, key or command.
@@ -208,8 +205,8 @@ impl From<&Suspension> for ShownSuspension {
     fn from(suspension: &Suspension) -> Self {
         Self {
             user_id: suspension.user,
-            scope: suspension.scope.name(),
-            source: suspension.source.name(),
+            scope: suspension.scope,
+            source: suspension.source,
             reason: suspension.reason.clone(),
             actor: suspension.actor.clone(),
             created_at: suspension.created_at,

@@ -39,12 +39,10 @@ pub struct WebhookDelivery {
     /// The id that the receiver sees.
     #[schema(example = "msg_0123456789abcdef0123456789abcdef")]
     event_id: String,
-    #[schema(value_type = WebhookKind)]
-    kind: &'static str,
+    kind: WebhookKind,
     /// Also a user who is deleted.
     user_id: Option<UserId>,
-    #[schema(value_type = WebhookState)]
-    state: &'static str,
+    state: WebhookState,
     /// Since the event or its last replay.
     #[schema(example = 1)]
     attempts: u32,
@@ -64,9 +62,9 @@ impl From<WebhookEvent> for WebhookDelivery {
         Self {
             id: event.id.to_string(),
             event_id: event.event_id,
-            kind: event.kind.name(),
+            kind: event.kind,
             user_id: event.user,
-            state: event.state.name(),
+            state: event.state,
             attempts: event.attempts,
             created_at: event.created_at,
             due_at: Some(event.due_at).filter(|_| event.state == WebhookState::Pending),

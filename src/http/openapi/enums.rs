@@ -52,7 +52,7 @@ use crate::{
         payment::{OrderState, TradeStatus},
         push::PushService,
     },
-    types::{Locale, NamedEnum, SuspensionScope},
+    types::{Locale, NamedEnum, SuspensionScope, serialize_by_name},
 };
 
 /// Declares types that stand for enumerations of another crate in the schemas of fields.
@@ -145,3 +145,31 @@ enumerations! {
     Role = "AdminRole", "support", "The role of an administrator.";
     Theme = "CardTheme", "auto", "The colours of a picture.";
 }
+
+serialize_by_name!(
+    Asset,
+    AudienceName,
+    BackupState,
+    CallStatus,
+    DeletedKind,
+    FeedbackState,
+    IdentityProvider,
+    LedgerState,
+    NotificationKind,
+    OrderState,
+    PurchaseEnvironment,
+    PurchaseState,
+    PurchaseStore,
+    PushService,
+    ReviewState,
+    Role,
+    Service,
+    SettlementEffect,
+    SnapshotProperty,
+    SuspensionScope,
+    SuspensionSource,
+    UserState,
+    WebhookKind,
+    WebhookState,
+    ledger::EntryKind
+);

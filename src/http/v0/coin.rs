@@ -126,8 +126,7 @@ pub struct CoinEntry {
     delta: i64,
     #[schema(example = 59)]
     balance_after: i64,
-    #[schema(value_type = EntryKind)]
-    kind: &'static str,
+    kind: EntryKind,
     /// The order of a purchase or refund.
     #[schema(example = "order:202601020123456789012345")]
     r#ref: Option<String>,
@@ -140,7 +139,7 @@ impl From<LedgerEntry> for CoinEntry {
             sequence: entry.sequence,
             delta: entry.delta,
             balance_after: entry.balance_after,
-            kind: entry.kind.name(),
+            kind: entry.kind,
             r#ref: entry.reference.filter(|reference| reference.starts_with("order:")),
             created_at: entry.created_at,
         }
@@ -238,8 +237,7 @@ pub struct LedgerIssue {
     #[schema(example = "balance_after_wrong")]
     code: &'static str,
     user_id: Option<UserId>,
-    #[schema(value_type = Option<Asset>)]
-    asset: Option<&'static str>,
+    asset: Option<Asset>,
     #[schema(example = "entry 7: 10 and -1 do not make 10")]
     detail: String,
 }
@@ -249,7 +247,7 @@ impl From<Discrepancy> for LedgerIssue {
         Self {
             code: found.code,
             user_id: found.account.map(|(user, _)| user),
-            asset: found.account.map(|(_, asset)| asset.name()),
+            asset: found.account.map(|(_, asset)| asset),
             detail: found.detail,
         }
     }

@@ -136,8 +136,7 @@ pub struct InterpretationRecord {
     /// The data as sent.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     divination_data: Option<JsonText<'static>>,
-    #[schema(value_type = CallStatus)]
-    status: &'static str,
+    status: CallStatus,
     #[schema(example = "builtin")]
     provider: String,
     #[schema(example = "builtin-1")]
@@ -181,7 +180,7 @@ impl From<CallRecord> for InterpretationRecord {
             question_type: record.question_type,
             question: record.question,
             divination_data: record.divination_data,
-            status: record.status.name(),
+            status: record.status,
             provider: record.provider,
             model: record.model,
             prompt_version: record.prompt_version,

@@ -87,8 +87,7 @@ pub struct PaymentOrder {
     amount: String,
     #[schema(example = 60)]
     coin_count: u32,
-    #[schema(value_type = OrderState)]
-    status: &'static str,
+    status: OrderState,
     #[schema(value_type = ChannelName)]
     channel: String,
     #[schema(example = "CNY")]
@@ -111,7 +110,7 @@ pub async fn order(context: RequestContext, package: CreateOrderParams) -> Resul
     let ordered = OrderedProduct::Package { amount, coin_count };
     let (order, instruction) = order_to_pay(&context, user, ordered, package.choice).await?;
     let Order { order_no, trade_no, amount, currency, channel, coin_count, state, expires_at, .. } = order;
-    let (amount, currency, status) = (amount.to_string(), currency.to_string(), state.name());
+    let (amount, currency, status) = (amount.to_string(), currency.to_string(), state);
     let PaymentInstruction { order_string, parameters: payment, .. } = instruction;
     Ok(Json(PaymentOrder {
         order_no,

@@ -58,8 +58,7 @@ pub struct ProfileResponse {
     user_id: UserId,
     #[schema(example = "青山")]
     nickname: String,
-    #[schema(value_type = Gender)]
-    gender: &'static str,
+    gender: Gender,
     #[schema(example = "1990-05-17")]
     birthday: Option<String>,
     #[schema(example = "心静则明")]
@@ -72,7 +71,7 @@ impl From<users::Profile> for ProfileResponse {
             id: profile.id,
             user_id: profile.id,
             nickname: profile.nickname,
-            gender: profile.gender.name(),
+            gender: profile.gender,
             birthday: profile.birthday,
             signature: profile.signature,
         }

@@ -56,8 +56,7 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkedIdentity {
-    #[schema(value_type = IdentityProvider)]
-    provider: &'static str,
+    provider: IdentityProvider,
     linked_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
     last_used_at: Timestamp,
@@ -65,11 +64,7 @@ pub struct LinkedIdentity {
 
 impl From<UserIdentity> for LinkedIdentity {
     fn from(identity: UserIdentity) -> Self {
-        Self {
-            provider: identity.key.provider.name(),
-            linked_at: identity.linked_at,
-            last_used_at: identity.last_used_at,
-        }
+        Self { provider: identity.key.provider, linked_at: identity.linked_at, last_used_at: identity.last_used_at }
     }
 }
 
@@ -87,8 +82,7 @@ pub struct AccountResponse {
     identities: Vec<LinkedIdentity>,
     #[schema(example = "青山")]
     nickname: String,
-    #[schema(value_type = Gender)]
-    gender: &'static str,
+    gender: Gender,
     #[schema(example = "1990-05-17")]
     birthday: Option<String>,
     #[schema(example = "心静则明")]
@@ -134,7 +128,7 @@ impl From<accounts::Account> for AccountResponse {
             phone_number: user.phone_number,
             identities: identities.into_iter().map(Into::into).collect(),
             nickname: profile.nickname,
-            gender: profile.gender.name(),
+            gender: profile.gender,
             birthday: profile.birthday,
             signature: profile.signature,
             points,

@@ -71,8 +71,7 @@ pub struct ChangeSet {
 /// Something that was deleted.
 #[derive(Serialize, ToSchema)]
 pub struct DeletedItem {
-    #[schema(value_type = DeletedKind)]
-    kind: &'static str,
+    kind: DeletedKind,
     #[schema(example = "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     id: String,
 }
@@ -107,7 +106,7 @@ impl From<changes::Balances> for BalancesShown {
 
 impl From<Deletion> for DeletedItem {
     fn from(Deletion { kind, subject, .. }: Deletion) -> Self {
-        Self { kind: kind.name(), id: subject }
+        Self { kind: kind, id: subject }
     }
 }
 

@@ -41,8 +41,7 @@ parameters! {
 pub struct PushDeviceResponse {
     #[schema(example = "7")]
     id: String,
-    #[schema(value_type = PushService)]
-    service: &'static str,
+    service: PushService,
     created_at: Timestamp,
     /// The last registration.
     #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
@@ -59,7 +58,7 @@ impl From<PushDevice> for PushDeviceResponse {
     fn from(device: PushDevice) -> Self {
         Self {
             id: device.id.to_string(),
-            service: device.service.name(),
+            service: device.service,
             created_at: device.created_at,
             updated_at: device.updated_at,
         }

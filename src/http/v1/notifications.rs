@@ -43,8 +43,7 @@ pub struct NotificationResponse {
     title: String,
     #[schema(example = "更新后即可使用。")]
     body: String,
-    #[schema(value_type = NotificationKind)]
-    kind: &'static str,
+    kind: NotificationKind,
     payload: NotificationPayload,
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
@@ -60,7 +59,7 @@ impl From<InboxItem> for NotificationResponse {
             id: notification.id.to_string(),
             title: notification.title,
             body: notification.body,
-            kind: notification.kind.name(),
+            kind: notification.kind,
             payload: notification.payload.into(),
             created_at: notification.created_at,
             expires_at: notification.expires_at,

@@ -67,15 +67,13 @@ pub struct PointEntry {
     /// The entry's number in the user's point account.
     #[schema(example = 2)]
     sequence: i64,
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     /// Points added; negative for points deducted.
     #[schema(example = -10)]
     delta: i64,
     #[schema(example = 90)]
     balance_after: i64,
-    #[schema(value_type = EntryKind)]
-    kind: &'static str,
+    kind: EntryKind,
     /// `session:` and the id of the paid session, which may have been deleted since; `order:` and the number of an order.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
     r#ref: Option<String>,
@@ -87,10 +85,10 @@ impl From<LedgerEntry> for PointEntry {
         Self {
             seq: entry.sequence,
             sequence: entry.sequence,
-            asset: entry.asset.name(),
+            asset: entry.asset,
             delta: entry.delta,
             balance_after: entry.balance_after,
-            kind: entry.kind.name(),
+            kind: entry.kind,
             // Other references hold keyed hashes of addresses and are not exposed.
             r#ref: entry
                 .reference

@@ -33,8 +33,7 @@ parameters! {
 pub struct ProductForSale {
     #[schema(example = "points_600")]
     id: String,
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     /// Coins or points that it brings, without bonus.
     #[schema(example = 600)]
     count: u32,
@@ -77,8 +76,7 @@ pub struct ChannelPrice {
 /// The price of a use.
 #[derive(Serialize, ToSchema)]
 pub struct UsePrice {
-    #[schema(value_type = Asset)]
-    asset: &'static str,
+    asset: Asset,
     #[schema(example = 10)]
     count: u32,
 }
@@ -117,7 +115,7 @@ impl ProductForSale {
         };
         Self {
             id: product.id.to_string(),
-            asset: terms.asset.name(),
+            asset: terms.asset,
             count: terms.quantity,
             bonus: terms.bonus,
             first_bonus: terms.first_bonus,
@@ -137,11 +135,11 @@ pub async fn list(context: RequestContext, params: ListProductsParams) -> Result
     let for_sale = products::for_sale(&context.app.core)?.into_iter();
     let wanted = for_sale.filter(|product| params.asset.is_none_or(|asset| product.terms.asset == asset));
     let channels = context.app.payments.channels.for_sale();
-    let points = |count| UsePrice { asset: Asset::Point.name(), count };
+    let points = |count| UsePrice { asset: Asset::Point, count };
     let list = ProductList {
         items: wanted.map(|product| ProductForSale::new(product, locale, &channels)).collect(),
         prices: UsePrices {
-            r#use: UsePrice { asset: Asset::Coin.name(), count: config.coins.consume },
+            r#use: UsePrice { asset: Asset::Coin, count: config.coins.consume },
             casting: points(config.points.cast),
             another_interpretation: points(config.points.another_interpretation),
         },

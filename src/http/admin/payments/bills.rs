@@ -63,8 +63,7 @@ pub struct CheckedBill {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BilledDifference {
-    #[schema(value_type = BillDifferenceCode)]
-    code: &'static str,
+    code: BillDifferenceCode,
     #[schema(example = "202601020123456789012345")]
     order_no: String,
     /// Set for a refund.
@@ -103,7 +102,7 @@ impl From<BillCheck> for CheckedBill {
 impl From<BillDifference> for BilledDifference {
     fn from(found: BillDifference) -> Self {
         Self {
-            code: found.code.name(),
+            code: found.code,
             order_no: found.order_no,
             refund_no: found.refund_no,
             billed: found.billed.map(|amount| amount.to_string()),

@@ -96,8 +96,7 @@ pub struct CallbackReceipt {
     /// The id of the new callback.
     #[schema(example = "8")]
     id: String,
-    #[schema(value_type = SettlementEffect)]
-    verdict: &'static str,
+    verdict: SettlementEffect,
     #[schema(example = "unknown_order")]
     reason: Option<String>,
     #[schema(example = "202601020123456789012345")]
@@ -111,7 +110,7 @@ impl From<CallbackResult> for CallbackReceipt {
     fn from(receipt: CallbackResult) -> Self {
         let acknowledged = receipt.is_acknowledged();
         let CallbackResult { id, verdict, reason, order_no, .. } = receipt;
-        Self { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }
+        Self { id: id.to_string(), verdict: verdict, reason, order_no, acknowledged }
     }
 }
 

@@ -117,8 +117,7 @@ pub struct ReportDifference {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
     /// Null where there is no such order.
-    #[schema(value_type = Option<OrderState>)]
-    state: Option<&'static str>,
+    state: Option<OrderState>,
     #[schema(example = 60)]
     coins_expected: i64,
     #[schema(example = 0)]
@@ -130,7 +129,7 @@ impl From<&Difference> for ReportDifference {
         Self {
             code: found.code,
             order_no: found.order_no.clone(),
-            state: found.state.map(OrderState::name),
+            state: found.state,
             coins_expected: found.coins_expected,
             coins_found: found.coins_found,
         }

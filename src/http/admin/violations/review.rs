@@ -94,8 +94,7 @@ pub struct ShownReview {
     #[schema(example = "local")]
     provider: String,
     created_at: Timestamp,
-    #[schema(value_type = ReviewState)]
-    state: &'static str,
+    state: ReviewState,
     #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     decided_at: Option<Timestamp>,
     #[schema(example = json!(null))]
@@ -118,7 +117,7 @@ impl From<Review> for ShownReview {
             masked_text: review.masked_text,
             provider: review.provider,
             created_at: review.at,
-            state: review.state.name(),
+            state: review.state,
             decided_at: review.decided_at,
             decided_by: review.decided_by,
             violation_id: review.violation.map(|id| id.to_string()),
@@ -140,8 +139,7 @@ pub struct ReviewResult {
     #[schema(example = "7")]
     id: String,
     /// The new state; null if nothing changed.
-    #[schema(value_type = Option<ReviewState>)]
-    state: Option<&'static str>,
+    state: Option<ReviewState>,
     /// `not_found`; `already_exists` for a text that somebody decided about before; `already_undone` without a decision to
     /// undo; `too_late` to undo one.
     #[schema(example = json!(null))]
@@ -156,7 +154,7 @@ impl From<ReviewOutcome> for ReviewResult {
     fn from(outcome: ReviewOutcome) -> Self {
         Self {
             id: outcome.id.to_string(),
-            state: outcome.result.ok().map(ReviewState::name),
+            state: outcome.result.ok(),
             error: outcome.result.err().map(ReviewFault::name),
             warning: outcome.warning.map(PhraseWarning::name),
         }
