@@ -8,6 +8,7 @@ use crate::{
         chart::{SelectedPart, SelectedText, SelectionRule, TextSelection},
         hexagram::{Cast, ClassicalText, Line, LineClassic, Lines},
     },
+    http::openapi::enums::{SelectedPartName, SelectionRuleName},
     types::Locale,
 };
 
@@ -36,7 +37,7 @@ pub struct Classic {
 #[derive(Serialize, ToSchema)]
 #[schema(as = TextSelection)]
 pub struct TextSelectionShown {
-    #[schema(value_type = SelectionRule)]
+    #[schema(value_type = SelectionRuleName)]
     rule: SelectionRule,
     /// The main text first.
     texts: Vec<SelectedTextShown>,
@@ -50,7 +51,7 @@ pub struct SelectedTextShown {
     /// The number of the hexagram, of the primary or the relating one.
     #[schema(example = 3)]
     hexagram: u8,
-    #[schema(value_type = SelectedPart)]
+    #[schema(value_type = SelectedPartName)]
     part: SelectedPart,
     /// The position of the line, 1 at the bottom. Null for other parts.
     #[schema(example = 6)]

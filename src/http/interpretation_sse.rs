@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::divination::{
-        chart::{CastTime, Chart},
+        chart::{CastTime, Chart, chart_of},
         hexagram::Cast,
         interpretation::{CallRecord, Rating},
         model_calls::CallStatus,
@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     http::{
         classic_response::Classic,
+        openapi::chart::ChartShape,
         reply::{Problem, retry_after_seconds},
         request_meta::RequestMeta,
         sse::{EventDescription, SseSender, StreamedResource},
@@ -85,7 +86,7 @@ pub struct Interpretation {
     rating: Option<RatingResponse>,
     /// The chart, if `/divination/enhanced` knows the lines. Without `castAt` it has no time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = ChartShape, nullable = false)]
     chart: Option<Chart>,
     /// The classical texts, if `/divination/enhanced` knows the lines.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +102,7 @@ pub struct CastingShown {
 
 impl CastingShown {
     pub fn of(cast: Cast, time: Option<&CastTime>, locale: Locale) -> Self {
-        Self { chart: Chart::new(&cast, time), classic: Classic::of(cast, locale) }
+        Self { chart: chart_of(&cast, time), classic: Classic::of(cast, locale) }
     }
 }
 

@@ -7,7 +7,6 @@ mod pluralize;
 mod credential;
 mod currency;
 mod cursor;
-mod cycle;
 mod email;
 mod fen;
 mod host_pattern;
@@ -30,11 +29,11 @@ pub use credential::{
 };
 pub use currency::{Currency, InvalidCurrency};
 pub use cursor::{Cursor, CursorRange, CursorSlice};
-pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use host_pattern::HostPattern;
 pub use json::JsonText;
+pub use liuyao::{Date, LocalTime, Locale};
 pub use micro_amount::{InvalidMicroAmount, MicroAmount};
 pub(crate) use named_enum::{NamedEnum, named_enum, serialize_by_name};
 pub use network::{is_internal, parse_network};
@@ -46,7 +45,7 @@ pub use pluralize::pluralize;
 pub use quiet_hours::QuietHours;
 pub use screening::is_invisible;
 pub use text::{FORMULA_STARTS, clean, clean_as_sent, clean_line, clean_lines};
-pub use time::{Date, LocalTime, TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
+pub use time::{TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 pub use time_input::{TimeInput, time_range};
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
@@ -62,15 +61,6 @@ impl Serialize for UserId {
 impl std::fmt::Display for UserId {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(formatter)
-    }
-}
-
-named_enum! {
-    /// The languages the service speaks to its users, by their two-letter codes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Locale {
-        Chinese = "zh",
-        English = "en",
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-pub use jiff::civil::Date;
 use jiff::{civil, tz};
+use liuyao::{Date, LocalTime};
 use serde::Serialize;
 
 use super::TimeInput;
@@ -105,40 +105,6 @@ impl Serialize for Timestamp {
 #[derive(Clone, Debug)]
 pub struct TimeZone(tz::TimeZone);
 
-/// A time as the clocks of a zone show it. Written as RFC 3339 with seconds and the zone's offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocalTime {
-    timestamp: jiff::Timestamp,
-    offset: tz::Offset,
-}
-
-impl LocalTime {
-    pub fn date(self) -> Date {
-        self.datetime().date()
-    }
-
-    pub fn datetime(self) -> civil::DateTime {
-        self.offset.to_datetime(self.timestamp)
-    }
-
-    /// Returns the seconds that clocks are ahead of UTC.
-    pub fn offset_seconds(self) -> i64 {
-        i64::from(self.offset.seconds())
-    }
-}
-
-impl std::fmt::Display for LocalTime {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:.0}", self.timestamp.display_with_offset(self.offset))
-    }
-}
-
-impl Serialize for LocalTime {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 impl TimeZone {
     /// Returns the time at which clocks in the zone show `local`, or `None` outside the years -9999 to 9999.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
@@ -147,8 +113,7 @@ impl TimeZone {
 
     /// Returns what clocks show at a time; none outside the years -9999 to 9999.
     pub fn local_time(&self, at: Timestamp) -> Option<LocalTime> {
-        let timestamp = jiff::Timestamp::from_millisecond(at.0).ok()?;
-        Some(LocalTime { timestamp, offset: self.0.to_offset(timestamp) })
+        LocalTime::at(at.0, &self.0)
     }
 
     /// Returns what clocks show at a time as text; in UTC outside the years that have a local time.

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use jiff::civil;
 
-use super::{TimeZone, Timestamp, ensure_ordered, time::Date};
+use super::{Date, TimeZone, Timestamp, ensure_ordered};
 use crate::error::{Error, Fault, FieldCode, Result};
 
 /// A day in milliseconds.

@@ -1,6 +1,7 @@
 //! Castings, their history, and their interpretation by language models.
 
-pub mod hexagram;
+pub use liuyao::hexagram;
+
 pub mod chart;
 pub mod budget;
 pub mod prompts;

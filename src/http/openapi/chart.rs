@@ -16,9 +16,9 @@ use super::schemas::{enumeration, one_of_names, with_identifiers};
 use crate::{
     domain::divination::{
         chart::{
-            BodyRelation, Branch, CastSource, CastTime, ChangeRelation, Chart, ClashEffect, ClockKind, DayEffect,
-            DayStart, EchoKind, Element, GrowthStage, Half, Kin, LinePattern, LineRole, MissingMoment, Pillar,
-            PlumBlossom, Progress, Spirit, Stage, Stem, Strength,
+            BodyRelation, Branch, CastSource, CastTime, ChangeRelation, ClashEffect, ClockKind, DayEffect, DayStart,
+            EchoKind, Element, GrowthStage, Half, Kin, LinePattern, LineRole, MissingMoment, Pillar, PlumBlossom,
+            Progress, Spirit, Stage, Stem, Strength, chart_of,
         },
         hexagram::Trigram,
     },
@@ -26,13 +26,16 @@ use crate::{
     types::{NamedEnum, Timestamp},
 };
 
-impl ToSchema for Chart {
+/// Stands for [`Chart`] in the schemas of fields.
+pub struct ChartShape;
+
+impl ToSchema for ChartShape {
     fn name() -> Cow<'static, str> {
         "Chart".into()
     }
 }
 
-impl PartialSchema for Chart {
+impl PartialSchema for ChartShape {
     fn schema() -> RefOr<Schema> {
         let chart = object("What the six-line method (六爻) derives from the lines and their time.")
             .property("moment", or_null(moment()))
@@ -60,13 +63,16 @@ impl PartialSchema for Chart {
     }
 }
 
-impl ToSchema for PlumBlossom {
+/// Stands for [`PlumBlossom`] in the schemas of fields.
+pub struct DerivationShape;
+
+impl ToSchema for DerivationShape {
     fn name() -> Cow<'static, str> {
         "Derivation".into()
     }
 }
 
-impl PartialSchema for PlumBlossom {
+impl PartialSchema for DerivationShape {
     fn schema() -> RefOr<Schema> {
         let choice = |description| {
             let choice = object(description)
@@ -140,7 +146,7 @@ fn body_and_use() -> ObjectBuilder {
 fn example() -> Value {
     let time = "Asia/Shanghai".parse().ok().zip(Timestamp::from_rfc3339("2026-01-02T03:04:05.678Z"));
     let time = time.map(|(zone, at)| CastTime { at, zone, day_start: DayStart::At23 });
-    json!(Chart::new(&example_cast(), time.as_ref()))
+    json!(chart_of(&example_cast(), time.as_ref()))
 }
 
 fn moment() -> ObjectBuilder {

@@ -68,6 +68,10 @@ macro_rules! stand_ins {
 }
 
 stand_ins! {
+    DayStartName = DayStart;
+    LocaleName = Locale;
+    SelectedPartName = SelectedPart;
+    SelectionRuleName = SelectionRule;
     ContentTypeName = ContentType;
     SeverityName = Severity;
     MatchWayName = MatchWay;
@@ -101,7 +105,7 @@ enumerations! {
     AudienceName = "Audience", "all", "The recipients of a notification.";
     BillDifferenceCode = "BillDifferenceCode", "not_in_bill", "A difference between a bill and our records.";
     BackupState = "BackupState", "current", "State of the backups: `none` before the first one, `off` if they are disabled.";
-    DayStart = "DayStart", "23:00", "The time at which the next day begins in charts.";
+    DayStartName = "DayStart", "23:00", "The time at which the next day begins in charts.";
     DeletedKind = "DeletedKind", "session", "The kind of something deleted.";
     FeedbackState = "FeedbackState", "open", "The progress of the staff with feedback.";
     Gender = "Gender", "female", "The gender of a user.";
@@ -113,7 +117,7 @@ enumerations! {
     SnapshotProperty = "SnapshotProperty", "method", "The property by which deleted castings are counted.";
     ledger::EntryKind = "EntryKind", "topup", "The reason for a ledger entry.";
     LedgerState = "LedgerState", "consistent", "State of the ledger: `unverified` until the first verification.";
-    Locale = "Locale", "zh", "A language.";
+    LocaleName = "Locale", "zh", "A language.";
     ReviewState = "ReviewState", "waiting", "The state of a text in review.";
     Method = "CastingMethod", "numbers", "The method of casting.";
     ChannelName = "PaymentChannel", "alipay", "A way to pay.";
@@ -122,10 +126,10 @@ enumerations! {
     PurchaseState = "PurchaseState", "credited", "State of a purchase in an app store.";
     PurchaseStore = "PurchaseStore", "apple", "An app store.";
     RefundState = "RefundState", "succeeded", "State of a refund.";
-    SelectionRule = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";
+    SelectionRuleName = "SelectionRule", "one_changing", "The rule of 朱熹, named after the number of changing lines.";
     Service = "ModerationService", "local", "The service that screens texts.";
     CallStatus = "CallStatus", "succeeded", "Outcome of a model call: `cancelled` if the client disconnected, `interrupted` if the service stopped.";
-    SelectedPart = "SelectedPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
+    SelectedPartName = "SelectedPart", "line", "The part of a hexagram's text; `all_lines` is 用九 or 用六.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "State of a trade, as named by the provider.";
     SuspensionScope = "SuspensionScope", "account", "The part of the service that a suspension concerns: the account, changes of the nickname, or nothing but a review of every text.";
     SuspensionSource = "SuspensionSource", "staff", "The author of a suspension.";

@@ -1,6 +1,6 @@
 //! The OpenAPI 3.1 document and the schemas, headers and enumerations in it.
 
-mod chart;
+pub mod chart;
 pub mod document;
 pub mod enums;
 pub mod headers;

@@ -15,7 +15,11 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        openapi::{document::object, schemas::enumerated},
+        openapi::{
+            document::object,
+            enums::{DayStartName, LocaleName},
+            schemas::enumerated,
+        },
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
@@ -43,11 +47,11 @@ parameters! {
 pub struct PreferencesResponse {
     notifications: NotificationSwitches,
     /// Null if never set; `Accept-Language` applies then.
-    #[schema(value_type = Option<Locale>)]
+    #[schema(value_type = Option<LocaleName>)]
     locale: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,
-    #[schema(value_type = DayStart)]
+    #[schema(value_type = DayStartName)]
     day_start: &'static str,
     /// Hours of the day without pushes, in the time zone. Null if there are none.
     #[schema(example = "22:00-08:00")]

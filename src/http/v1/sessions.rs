@@ -12,7 +12,7 @@ use crate::{
     config::LimitsConfig,
     domain::{
         divination::{
-            chart::{Chart, PlumBlossom},
+            chart::{Chart, PlumBlossom, chart_of},
             hexagram::{Cast, Line, Lines},
             sessions::{
                 self, Casting, Method, NewSession, SessionAnnotation, SessionDraft, SessionSearch,
@@ -29,6 +29,7 @@ use crate::{
         content_negotiation::language_tag,
         cursor_page::{CursorList, CursorPage, span},
         interpretation_sse::Interpretation,
+        openapi::chart::{ChartShape, DerivationShape},
         params::{
             Flag, Label, PageSize, Parameter, Question, Rules, SearchText, SessionNote, SessionTitle, parameters, text,
             whole_number,
@@ -117,11 +118,11 @@ pub struct SessionResponse {
     created_at: Timestamp,
     /// The derivation of a casting by time or by numbers, when one session is made or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = DerivationShape, nullable = false)]
     derivation: Option<PlumBlossom>,
     /// The chart, when one session is made or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = ChartShape, nullable = false)]
     chart: Option<Chart>,
     /// The classical texts, when one session is made or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,7 +203,7 @@ impl SessionResponse {
             remaining_interpretations: Some(remaining),
             next_interpretation_points: Some(next_points),
             derivation: session.derivation(),
-            chart: Some(Chart::new(&session.cast, session.cast_time().as_ref())),
+            chart: Some(chart_of(&session.cast, session.cast_time().as_ref())),
             classic: Some(Classic::of(session.cast, locale)),
             ..session.into()
         }

@@ -5,7 +5,6 @@
 //!
 //! A failure after some chunks returns no text, because the chunks passed on so far are no complete answer.
 
-pub mod builtin;
 mod chat;
 mod end_reason;
 pub mod event_stream;
@@ -23,6 +22,8 @@ mod usage;
 use std::time::Duration;
 
 pub use chat::{keep_answer_only, with_answer};
+
+pub use liuyao::interpreter as builtin;
 
 use super::Failure;
 use crate::types::named_enum;

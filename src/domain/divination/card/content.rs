@@ -5,7 +5,7 @@ use crate::{
     domain::divination::{
         chart::{
             Branch, CalendarMoment, ChangedLine, Chart, ChartLine, LineNature, SelectedPart, SelectedText,
-            TextSelection,
+            TextSelection, chart_of,
         },
         hexagram::{Cast, Hexagram, LineClassic},
         sessions::Session,
@@ -35,7 +35,7 @@ impl CardOptions<'_> {
 
     fn card(&self, session: &Session) -> Card {
         let locale = self.locale;
-        let chart = Chart::new(&session.cast, session.cast_time().as_ref());
+        let chart = chart_of(&session.cast, session.cast_time().as_ref());
         let (primary, relating) = (session.cast.primary(), session.cast.relating());
         let verses: Vec<_> =
             TextSelection::of(&session.cast).texts.into_iter().map(|text| verse(text, locale)).collect();

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{question::CastingQuestion, reading::classic};
 use crate::{
     domain::divination::{
-        chart::Chart,
+        chart::{Chart, chart_of},
         help::{self, HelpAnswer},
         hexagram::Facts,
         prompts::Prompts,
@@ -41,5 +41,5 @@ pub(super) fn messages(
 }
 
 fn chart(question: &CastingQuestion, facts: &Facts) -> Option<Chart> {
-    facts.cast.map(|cast| Chart::new(&cast, question.cast_time.as_ref()))
+    facts.cast.map(|cast| chart_of(&cast, question.cast_time.as_ref()))
 }

@@ -3,7 +3,7 @@
 use super::question::CastingQuestion;
 use crate::{
     domain::divination::{
-        chart::{BodyAndUse, Chart, TextSelection},
+        chart::{BodyAndUse, TextSelection, chart_of},
         hexagram::{Cast, Facts},
     },
     providers::llm::builtin::{AskerGender, BodyAndUseFacts, ClassicFacts, Reading},
@@ -20,7 +20,7 @@ pub(super) fn reading(question: &CastingQuestion, facts: &Facts, asker: Option<A
         facts: facts.described(question.locale),
         classic: classic(facts, question.locale),
         method: question.method,
-        chart: charted_cast(facts).map(|cast| Chart::new(&cast, question.cast_time.as_ref()).described()),
+        chart: charted_cast(facts).map(|cast| chart_of(&cast, question.cast_time.as_ref()).described()),
         body_and_use: body_and_use(question, facts),
         missing_person: None,
     }

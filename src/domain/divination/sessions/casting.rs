@@ -2,7 +2,7 @@
 
 use crate::{
     domain::divination::{
-        chart::{CalendarMoment, CastSource, CastTime, PlumBlossom},
+        chart::{CastSource, CastTime, PlumBlossom},
         hexagram::{Lines, three_coins, yarrow_stalks},
     },
     error::{Error, Fault, FieldCode, Result},
@@ -76,7 +76,7 @@ impl Casting {
 
 /// Returns the derivation of a casting by time or by numbers; none for other methods.
 pub(super) fn derivation(method: Method, numbers: &[u32], time: Option<&CastTime>) -> Option<PlumBlossom> {
-    let moment = || time.and_then(|time| CalendarMoment::new(time.at, &time.zone, time.day_start));
+    let moment = || time.and_then(CastTime::moment);
     let source = match (method, numbers) {
         (Method::Time, _) => CastSource::at(&moment()?),
         (Method::Numbers, [number]) => CastSource::number_at(*number, &moment()?),
