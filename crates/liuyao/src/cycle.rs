@@ -124,6 +124,17 @@ impl StemBranch {
         Self::from_place(i64::from(year) - 4)
     }
 
+    /// Returns the pair with this stem and branch; none if they never meet, such as 甲丑.
+    pub fn from_parts(stem: Stem, branch: Branch) -> Option<Self> {
+        (0..60).map(Self::from_place).find(|pair| pair.stem() == stem && pair.branch() == branch)
+    }
+
+    /// Reads both characters, such as 甲子.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (stem, branch) = name.split_at_checked(name.chars().next()?.len_utf8())?;
+        Self::from_parts(Stem::from_name(stem)?, Branch::from_name(branch)?)
+    }
+
     pub fn stem(self) -> Stem {
         Stem::ALL[usize::from(self.place % 10)]
     }

@@ -8,6 +8,7 @@ mod cycle;
 pub mod hexagram;
 pub mod interpreter;
 mod language;
+pub mod script;
 mod local_time;
 
 pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};

@@ -4,6 +4,7 @@
 //! zone, including summer time. The stem of the hour from 23:00 is always that of the next day, even if the day itself
 //! changes at midnight.
 
+use jiff::{ToSpan, tz::TimeZone};
 use serde::Serialize;
 
 use super::{lunar::LunarDate, solar_terms};
@@ -97,6 +98,15 @@ impl CalendarMoment {
         Some(Self { local, clock: ClockKind::Civil, day_start, pillars, void, near_boundary, lunar })
     }
 
+    /// Returns noon of the last day with this month and this pillar, until a date; none in the years of the calendar.
+    pub fn latest_noon(month: Branch, day: StemBranch, until: Date, zone: &TimeZone) -> Option<LocalTime> {
+        let until = days_since_1970(until)?;
+        let last = (0..60).map(|back| until - back).find(|number| day_pillar(*number) == day)?;
+        (0..).map(|cycles| last - 60 * cycles).map_while(|number| noon(number, zone)).find(|noon| {
+            YEARS.contains(&noon.date().year()) && month_pillar(solar_terms::month_at(noon.second())).branch() == month
+        })
+    }
+
     /// Returns the first date of each branch after the day of the cast, in the order of the branches; none if the
     /// calendar ends before.
     pub fn next_days(&self) -> Option<[Date; 12]> {
@@ -110,6 +120,13 @@ impl CalendarMoment {
         }
         Some(dates)
     }
+}
+
+/// Returns noon of a day, counted from 1970-01-01; none before the calendar.
+fn noon(day: i64, zone: &TimeZone) -> Option<LocalTime> {
+    let date = Date::new(1970, 1, 1).ok()?.checked_add(day.days()).ok()?;
+    let noon = zone.to_timestamp(date.at(12, 0, 0, 0)).ok()?.as_millisecond();
+    LocalTime::at(noon, zone).filter(|noon| *YEARS.start() <= noon.date().year())
 }
 
 fn days_since_1970(date: Date) -> Option<i64> {

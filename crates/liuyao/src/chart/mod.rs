@@ -10,14 +10,17 @@ mod calendar;
 mod najia;
 mod strength;
 mod pattern;
+mod marks;
+mod stars;
 mod text_selection;
-mod description;
 mod plum_blossom;
 
 use serde::Serialize;
 
 pub use calendar::{CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
 pub use lunar::LunarDate;
+pub use marks::{Mark, MarkKind};
+pub use stars::{Star, StarPlace};
 pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage};
 pub use pattern::{Echo, EchoKind, Half, LinePattern};
 pub use plum_blossom::{
@@ -60,6 +63,14 @@ pub struct Chart {
     pub relating_pattern: Option<LinePattern>,
     /// Trigrams that repeat or reverse by the change.
     pub echoes: Vec<Echo>,
+    /// The branch of the body of the hexagram (卦身).
+    pub body_branch: Branch,
+    /// Stars of the day and the month (神煞) with the branches that have them; empty if the time is unknown.
+    pub stars: Vec<StarPlace>,
+    /// Relations of several lines, such as 三合 and 独发.
+    pub marks: Vec<Mark>,
+    /// All lines of the relating hexagram, bottom up, with the kin that they are to the palace of the primary one.
+    pub relating_lines: Option<[LineNature; 6]>,
     /// The lines, bottom up.
     pub lines: [ChartLine; 6],
 }
@@ -109,6 +120,8 @@ pub struct ChangedLine {
     pub clash: bool,
     /// Its branch combines with the old one.
     pub combination: bool,
+    /// The stage of growth of the old line on the new branch, such as 墓 (化墓) and 绝 (化绝).
+    pub stage: GrowthStage,
     #[serde(flatten)]
     pub state: Option<BranchState>,
 }
@@ -122,8 +135,13 @@ impl Chart {
         let palace = Palace::of(primary);
         let natures = palace.natures(primary);
         let relating = cast.relating().map(|relating| (relating, palace.natures(relating)));
+        let lines = lines(*cast, palace, &natures, relating.as_ref().map(|(_, natures)| natures), moment.as_ref());
         Self {
-            lines: lines(*cast, palace, &natures, relating.as_ref().map(|(_, natures)| natures), moment.as_ref()),
+            body_branch: marks::body_branch(&lines),
+            stars: moment.as_ref().map(StarPlace::at).unwrap_or_default(),
+            marks: Mark::of(&lines, moment.as_ref()),
+            relating_lines: relating.map(|(_, natures)| natures),
+            lines,
             moment,
             moment_missing,
             palace,
@@ -172,6 +190,7 @@ impl ChangedLine {
             progress: Progress::between(old.branch, new.branch),
             clash: old.branch.clashes_with(new.branch),
             combination: old.branch.combines_with(new.branch),
+            stage: GrowthStage::of(old.element, new.branch),
             state,
         }
     }

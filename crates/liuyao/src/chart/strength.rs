@@ -41,13 +41,21 @@ named_enum! {
 }
 
 named_enum! {
-    /// The stage of growth (长生十二宫) in which the day finds a line. Only four of the twelve decide anything.
+    /// The stage of growth (长生十二宫) in which a branch finds a line, in their order. 长生, 帝旺, 墓 and 绝 decide most.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GrowthStage {
         Birth = "长生",
+        Bath = "沐浴",
+        Attire = "冠带",
+        Office = "临官",
         Peak = "帝旺",
+        Decline = "衰",
+        Sickness = "病",
+        Death = "死",
         Grave = "墓",
         Extinction = "绝",
+        Conception = "胎",
+        Nurture = "养",
     }
 }
 
@@ -106,7 +114,7 @@ pub struct BranchState {
     pub day_clash: bool,
     /// The day combines with it (日合).
     pub day_combination: bool,
-    pub growth_stage: Option<GrowthStage>,
+    pub growth_stage: GrowthStage,
 }
 
 impl Strength {
@@ -140,15 +148,14 @@ impl DayEffect {
 
 impl GrowthStage {
     /// Returns the stage of an element on a branch. Earth grows with water, as the six-line method has it.
-    pub fn of(element: Element, branch: Branch) -> Option<Self> {
+    pub fn of(element: Element, branch: Branch) -> Self {
         let birth = match element {
             Element::Wood => Branch::Hai,
             Element::Fire => Branch::Yin,
             Element::Metal => Branch::Si,
             Element::Water | Element::Earth => Branch::Shen,
         };
-        let stages = [(0, Self::Birth), (4, Self::Peak), (8, Self::Grave), (9, Self::Extinction)];
-        stages.into_iter().find(|(distance, _)| birth.plus(*distance) == branch).map(|(_, stage)| stage)
+        Self::ALL[(branch as usize + 12 - birth as usize) % 12]
     }
 }
 
@@ -168,9 +175,10 @@ impl BranchState {
         }
     }
 
-    /// Returns the effect of a clash with the day on a line at rest.
+    /// Returns the effect of a clash with the day on a line at rest. A line that the month breaks is not strong, also if it
+    /// has the month's element (增删卜易, 日破章).
     pub fn clash_effect(self) -> Option<ClashEffect> {
-        let effect = if self.strength.is_strong() { ClashEffect::Stirred } else { ClashEffect::Broken };
+        let effect = if self.strength.is_strong() && !self.month_break { ClashEffect::Stirred } else { ClashEffect::Broken };
         self.day_clash.then_some(effect)
     }
 }
@@ -241,16 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn elements_have_their_graves() {
-        let stages = |element| {
-            let stage =
-                |branch: Branch| GrowthStage::of(element, branch).map(|stage| branch.name().to_owned() + stage.name());
-            Branch::ALL.into_iter().filter_map(stage).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(stages(Element::Wood), "卯帝旺 未墓 申绝 亥长生");
-        assert_eq!(stages(Element::Fire), "寅长生 午帝旺 戌墓 亥绝");
-        assert_eq!(stages(Element::Metal), "丑墓 寅绝 巳长生 酉帝旺");
-        assert_eq!(stages(Element::Water), "子帝旺 辰墓 巳绝 申长生");
+    fn elements_grow_in_twelve_stages() {
+        let stages = |element| Branch::ALL.map(|branch| GrowthStage::of(element, branch).name()).join(" ");
+        assert_eq!(stages(Element::Wood), "沐浴 冠带 临官 帝旺 衰 病 死 墓 绝 胎 养 长生");
+        assert_eq!(stages(Element::Fire), "胎 养 长生 沐浴 冠带 临官 帝旺 衰 病 死 墓 绝");
+        assert_eq!(stages(Element::Metal), "死 墓 绝 胎 养 长生 沐浴 冠带 临官 帝旺 衰 病");
+        assert_eq!(stages(Element::Water), "帝旺 衰 病 死 墓 绝 胎 养 长生 沐浴 冠带 临官");
         assert_eq!(stages(Element::Earth), stages(Element::Water));
     }
 }

@@ -169,7 +169,7 @@ fn spirits_and_states_follow_the_time() {
     // 己亥 month, 甲辰 day, 寅卯 void.
     let chart = chart_at("788976", "2026-11-25T23:30:00+08:00");
     let line = |position: usize| chart.lines[position - 1].state.unwrap();
-    assert_eq!((line(1).strength, line(1).growth_stage), (Strength::Prosperous, Some(GrowthStage::Grave)));
+    assert_eq!((line(1).strength, line(1).growth_stage), (Strength::Prosperous, GrowthStage::Grave));
     assert_eq!((line(2).strength, line(2).void, line(2).month_combination), (Strength::Supported, true, true));
     assert_eq!((line(3).strength, line(3).day_effect), (Strength::Confined, DayEffect::Supports));
     assert_eq!((line(5).strength, line(5).day_combination), (Strength::Resting, true));

@@ -8,7 +8,6 @@ mod cast;
 mod casting;
 mod catalog;
 mod classics;
-mod description;
 mod line;
 mod reading;
 pub(crate) mod table;

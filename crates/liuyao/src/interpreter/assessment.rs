@@ -1,147 +1,200 @@
-//! Assesses a chart: the line that stands for the matter (用神), its strength, what moves and acts on it, and the days at
+//! Assesses a chart for a question: the line that stands for the matter (用神), the evidence for and against, and the days at
 //! which it may come true.
 //!
-//! Knows the rules of the six-line method and no words. The rules are those of 增删卜易: month and day decide the strength,
-//! moving lines act, lines at rest do not, and a void or broken line acts only once it is filled or repaired.
+//! Knows the rules of the six-line method and no words. Each rule stands once, as a [`Reason`] with its chapter of 增删卜易.
+//! Month and day decide the strength; moving lines act, lines at rest do not; what is void or broken acts later.
 
-use std::cmp::Ordering;
+use named_enum::{named_enum, serialize_by_name};
+use serde::Serialize;
 
-use super::topic::{Matter, Sought, Topic};
-use super::{BecomesFacts, ChartFacts, HiddenFacts, LineFacts, NatureFacts, Reading, StateFacts};
-use crate::{Branch, Element, ElementRelation};
+use super::question::{Matter, Sought, Topic};
+use crate::{
+    Branch, Element, ElementRelation,
+    chart::{
+        BranchState, CalendarMoment, ChangeRelation, ChangedLine, Chart, ChartLine, ClashEffect, DayEffect,
+        GrowthStage, HiddenLine, Kin, LineNature, LinePattern, LineRole, MarkKind, Progress,
+    },
+};
 
-/// A chart, read for a question.
-#[derive(Debug)]
-pub(super) struct Assessment<'a> {
-    pub chart: &'a ChartFacts,
-    pub matter: Matter,
-    pub significator: Significator<'a>,
-    /// None if the time is unknown.
-    pub weight: Option<Weight>,
-    /// The lines in motion, apart from the significator.
-    pub movers: Vec<Mover<'a>>,
-    /// A line that controls the significator feeds another that feeds it, which turns harm into help (贪生忘克).
-    pub is_harm_diverted: bool,
-    pub subject: &'a LineFacts,
-    pub object: &'a LineFacts,
-    /// The relation of the significator to the subject; none if they are the same line.
-    pub bond: Option<Bond>,
-    /// The relation of the object to the subject; none if one of them is the significator.
-    pub sides: Option<Bond>,
-    /// Further lines of the question's topic: the illness and its remedy, the rank in an exam.
-    pub companions: Vec<Companion<'a>>,
-    /// The stronger of both sides of a dispute.
-    pub stronger_side: Option<Ordering>,
-    pub outlook: Outlook,
-    pub timings: Vec<Timing>,
-    /// False if the data does not say which lines change.
-    pub knows_changes: bool,
+named_enum! {
+    /// A rule that counts for or against the matter. The weights are in [`Reason::weight`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Reason {
+        /// 用神 is the branch of the month (月将章).
+        IsMonth = "is_month",
+        /// The month has its element or feeds it (四时旺相章).
+        MonthHelps = "month_helps",
+        /// It has no part in the month's element (四时旺相章).
+        MonthRests = "month_rests",
+        /// The month controls it (四时旺相章).
+        MonthControls = "month_controls",
+        /// The month breaks it (月破章).
+        MonthBreaks = "month_breaks",
+        /// The month combines with it (六合章).
+        MonthCombines = "month_combines",
+        /// 用神 is the branch of the day (日辰章).
+        IsDay = "is_day",
+        /// The day feeds it or has its element (日辰章).
+        DayHelps = "day_helps",
+        /// The day controls it (日辰章).
+        DayControls = "day_controls",
+        /// The day strikes it while strong: it moves in secret (暗动章).
+        Stirred = "stirred",
+        /// The day strikes it while weak (日破章).
+        DayBreaks = "day_breaks",
+        /// The day is its grave, and does not help it (生旺墓绝章).
+        InGrave = "in_grave",
+        /// The day is its extinction (生旺墓绝章).
+        InExtinction = "in_extinction",
+        /// Void with strength: later (旬空章).
+        VoidForNow = "void_for_now",
+        /// Void without strength (旬空章).
+        VoidIndeed = "void_indeed",
+        /// Void in a new illness: it heals (疾病章, 近病逢空即愈).
+        VoidHeals = "void_heals",
+        /// Void in an old illness (疾病章, 久病逢空即死).
+        VoidHarms = "void_harms",
+        /// Clash in a new illness (疾病章, 近病逢冲即愈).
+        ClashHeals = "clash_heals",
+        /// Clash in an old illness (疾病章, 久病逢冲即死).
+        ClashHarms = "clash_harms",
+        /// Hidden under another line (飞伏章).
+        Hidden = "hidden",
+        /// Hidden, and brought out by day, month, a change or a weak cover (飞伏章).
+        HiddenHelped = "hidden_helped",
+        /// Changes into what feeds it (回头生章).
+        FedBack = "fed_back",
+        /// Changes into what controls it (回头克章).
+        ControlledBack = "controlled_back",
+        /// Advances (进神章).
+        Advances = "advances",
+        /// Retreats (退神章).
+        Retreats = "retreats",
+        /// Changes into a void or broken line (旬空章).
+        ChangesIntoNothing = "changes_into_nothing",
+        /// Changes into its grave (生旺墓绝章).
+        ChangesIntoGrave = "changes_into_grave",
+        /// Changes into its extinction (生旺墓绝章).
+        ChangesIntoExtinction = "changes_into_extinction",
+        /// 元神 moves and reaches it (元神忌神章).
+        SourceMoves = "source_moves",
+        /// 元神 moves with a force that grows.
+        SourceGrows = "source_grows",
+        /// 元神 moves in vain: broken, void, retreating or held.
+        SourceFails = "source_fails",
+        /// 忌神 moves and reaches it (元神忌神章).
+        HarmMoves = "harm_moves",
+        /// 忌神 moves with a force that grows.
+        HarmGrows = "harm_grows",
+        /// 忌神 moves in vain.
+        HarmFails = "harm_fails",
+        /// 忌神 feeds a moving 元神 and forgets to harm (贪生忘克).
+        HarmDiverted = "harm_diverted",
+        /// 忌神 combines with the line into which it changes, or with the day, and forgets to harm (贪合忘克).
+        HarmHeld = "harm_held",
+        /// 仇神 moves and feeds a moving 忌神.
+        RivalFeedsHarm = "rival_feeds_harm",
+        /// A line of the same kind moves.
+        PeerMoves = "peer_moves",
+        /// A moving line draws on it.
+        Drained = "drained",
+        /// A triad feeds it or joins with it (三合章).
+        TriadHelps = "triad_helps",
+        /// A triad controls it.
+        TriadHarms = "triad_harms",
+        /// 用神 is the asker's own line (世应章).
+        AtSubject = "at_subject",
+        /// 忌神 is the asker's own line (忌神持世).
+        HarmAtSubject = "harm_at_subject",
+        /// It feeds the asker's line, or combines with it.
+        FeedsSubject = "feeds_subject",
+        /// Wealth comes to the asker (财来就我).
+        ComesToSubject = "comes_to_subject",
+        /// It controls the asker's line.
+        ControlsSubject = "controls_subject",
+        /// The asker's line moves and becomes it.
+        SubjectBecomesIt = "subject_becomes_it",
+        /// The asker's own line is broken or void without strength.
+        SubjectFails = "subject_fails",
+        /// 子孙 moves and takes away 官鬼, which is what the asker fears (子孙为福神).
+        ChildrenFree = "children_free",
+        /// 官鬼 moves against the asker, in journeys, illness and danger.
+        OfficialsAttack = "officials_attack",
+        /// The asker carries 官鬼 in journeys, illness and danger.
+        OfficialsAtSubject = "officials_at_subject",
+        /// The asker's 官鬼 enters its grave (随官入墓).
+        GraveWithOfficials = "grave_with_officials",
+        /// A second line of the topic is strong: the rank of an exam (功名章, 父官两旺).
+        CompanionStrong = "companion_strong",
+        CompanionWeak = "companion_weak",
+        /// The asker's side of a dispute is the stronger (词讼章).
+        AskerStronger = "asker_stronger",
+        OtherStronger = "other_stronger",
+        /// 六合, where the asker wants something to hold (六合章).
+        Unions = "unions",
+        /// 六合, but day or month strikes a line that matters (合处逢冲章).
+        UnionStruck = "union_struck",
+        /// 六冲, where the asker wants something to hold (六冲章).
+        Clashes = "clashes",
+        /// 六冲 changes into 六合.
+        ClashesToUnions = "clashes_to_unions",
+        /// 六合 changes into 六冲.
+        UnionsToClashes = "unions_to_clashes",
+        /// Both trigrams or one come back (反吟章).
+        Reversing = "reversing",
+        /// A trigram repeats (伏吟章).
+        Repeating = "repeating",
+    }
 }
 
-/// A further line that a topic looks at; none if the hexagram lacks its kin.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Companion<'a> {
-    pub kin: &'static str,
-    pub line: Option<&'a LineFacts>,
+named_enum! {
+    /// The answer of a chart.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Outlook {
+        Adverse = "adverse",
+        Mixed = "mixed",
+        Favourable = "favourable",
+    }
 }
 
-/// The line that stands for the matter (用神).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Significator<'a> {
-    /// The line itself, or the line above it (飞神) if it is hidden.
-    pub line: &'a LineFacts,
-    /// The hidden line, if the hexagram lacks the kin.
-    pub hidden: Option<&'a HiddenFacts>,
-    /// The reason why it was chosen among several of its kin.
-    pub choice: Option<Choice>,
-    /// The changing line that turns into the kin that the hexagram lacks.
-    pub source: Option<&'a LineFacts>,
-    /// The month or the day has the kin that the hexagram lacks.
-    pub stands_in: Option<StandIn>,
+named_enum! {
+    /// The strength of a line by month and day.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Weight {
+        Weak = "weak",
+        Even = "even",
+        Strong = "strong",
+    }
 }
 
-/// The reason to choose one of several lines.
+named_enum! {
+    /// The reason to choose one of several lines (用神两现章).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Choice {
+        Moving = "moving",
+        AtSubject = "at_subject",
+        AtObject = "at_object",
+        Stronger = "stronger",
+        Lower = "lower",
+    }
+}
+
+serialize_by_name!(Reason, Outlook, Weight);
+
+/// A rule that applies, the line that it is about, and how much it counts; positive for the matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    pub reason: Reason,
+    pub weight: i32,
+    /// The position of the line.
+    pub position: Option<u8>,
+}
+
+/// A time at which the matter may come true (应期章).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    Moving,
-    AtSubject,
-    AtObject,
-    Stronger,
-    Lower,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StandIn {
-    Month,
-    Day,
-}
-
-/// The strength of a line, summed up from month and day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
-    Strong,
-    Even,
-    Weak,
-}
-
-/// A line in motion and its effect on the significator.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mover<'a> {
-    pub line: &'a LineFacts,
-    /// Another line with the same nature, change and fate.
-    pub twin: Option<&'a LineFacts>,
-    /// The relation of its element to the significator's.
-    pub relation: ElementRelation,
-    pub fate: Fate,
-}
-
-/// The end of a movement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Nothing takes its force away.
-    Lasting,
-    /// The new line feeds it or advances.
-    Growing,
-    /// The new line controls it, retreats, or is void or broken; or the line itself is broken.
-    Fading(Fading),
-    /// The day combines with it and holds it (合绊).
-    Bound,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fading {
-    ControlledBack,
-    Retreating,
-    MonthBroken,
-    IntoVoid,
-    IntoBreak,
-}
-
-/// The relation of another line to the subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bond {
-    pub relation: ElementRelation,
-    pub tie: Option<Tie>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tie {
-    Combination,
-    Clash,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Outlook {
-    Adverse,
-    Mixed,
-    Favourable,
-}
-
-/// A time at which the matter may come true (应期).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timing {
-    /// The void is filled on the branch's day, or struck open on that of its opposite.
-    Void(Branch),
+pub enum Timing {
+    /// The void is filled on the branch's day, or struck open on that of its opposite; today, if today strikes it.
+    Void { branch: Branch, is_struck: bool },
     /// The break heals with the month's end, or on the days of the branch and its partner.
     MonthBreak { branch: Branch, month: Branch },
     /// The hidden line comes out on its own day, or when the line above it is struck away.
@@ -149,7 +202,9 @@ pub(super) enum Timing {
     /// A held line is freed by a clash.
     Bound(Branch),
     /// The grave of the line is struck open.
-    Grave { grave: Branch },
+    Grave(Branch),
+    /// The branch that a triad waits for (虚一待用).
+    Triad(Branch),
     /// A moving line comes true on its own day, or on that of its partner.
     Moving(Branch),
     /// A line at rest is woken on its own day, or on that of its opposite.
@@ -160,142 +215,114 @@ pub(super) enum Timing {
     Harm(Branch),
 }
 
-/// Assesses the chart; none without a chart of six lines with their roles.
-pub(super) fn assess(reading: &Reading, matter: Matter) -> Option<Assessment<'_>> {
-    let chart = reading.chart.as_ref()?;
-    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
-    let (subject, object) = (with_role("世")?, with_role("应")?);
-    let significator = Significator::of(chart, matter.sought, subject, object);
-    let nature = significator.nature();
-    let movers = movers(chart, &significator);
-    let has = |relation| movers.iter().any(|mover| mover.relation == relation && mover.is_effective());
-    let is_harm_diverted = has(ElementRelation::Controls) && has(ElementRelation::Feeds);
-    let is_open = significator.hidden.is_none();
-    let is = |line: &LineFacts| is_open && significator.line.position == line.position;
-    let mut assessment = Assessment {
-        chart,
-        matter,
-        significator,
-        weight: significator.score().map(Weight::of_score),
-        movers,
-        is_harm_diverted,
-        subject,
-        object,
-        bond: (!is(subject)).then(|| Bond::between(nature, subject.nature)),
-        sides: (!is(subject) && !is(object) && has_other_side(matter))
-            .then(|| Bond::between(object.nature, subject.nature)),
-        companions: companions(chart, matter, &significator),
-        stronger_side: None,
-        outlook: Outlook::Mixed,
-        timings: Vec::new(),
-        knows_changes: reading.facts.changing.is_some(),
-    };
-    if is(subject) && has_other_side(matter) && !matches!(matter.topic, Topic::Health | Topic::Other) {
-        assessment.sides = Some(Bond::between(object.nature, subject.nature));
-    }
-    assessment.stronger_side = (matter.topic == Topic::Legal).then(|| match assessment.advantage() {
-        2.. => Ordering::Greater,
-        -1..=1 => Ordering::Equal,
-        _ => Ordering::Less,
-    });
-    assessment.outlook = assessment.weigh();
-    assessment.timings = assessment.timings();
-    if !assessment.knows_changes {
-        // Nobody knows whether the line rests.
-        let has_time = chart.moment.is_some();
-        assessment.timings.retain(|timing| has_time && !matches!(timing, Timing::Resting(_)));
-    }
-    Some(assessment)
+/// The line that stands for the matter (用神).
+#[derive(Clone, Copy, Debug)]
+pub struct Significator<'a> {
+    /// The line itself, or the line above it (飞神) if it is hidden.
+    pub line: &'a ChartLine,
+    pub hidden: Option<&'a HiddenLine>,
+    /// The reason why it was chosen among several of its kin.
+    pub choice: Option<Choice>,
 }
 
-/// Returns true if the object line stands for somebody or something that can help or hinder.
-fn has_other_side(matter: Matter) -> bool {
-    match matter.topic {
-        Topic::Lost | Topic::Pets => false,
-        Topic::Health => matter.person.is_none(),
-        _ => true,
+/// A chart, read for a question.
+#[derive(Debug)]
+pub struct Assessment<'a> {
+    pub chart: &'a Chart,
+    pub matter: &'a Matter,
+    pub significator: Significator<'a>,
+    /// None if the time is unknown.
+    pub weight: Option<Weight>,
+    pub subject: &'a ChartLine,
+    pub object: &'a ChartLine,
+    pub evidence: Vec<Evidence>,
+    pub outlook: Outlook,
+    pub timings: Vec<Timing>,
+    /// False if the data does not say which lines change.
+    pub knows_changes: bool,
+}
+
+impl Reason {
+    /// Returns how much the rule counts, positive for the matter. Movement counts more than strength, as 增删卜易 has it.
+    const fn weight(self) -> i32 {
+        match self {
+            Self::SourceGrows => 4,
+            Self::IsMonth | Self::IsDay | Self::FedBack | Self::SourceMoves | Self::TriadHelps
+            | Self::SubjectBecomesIt | Self::ChildrenFree | Self::VoidHeals | Self::ClashHeals => 3,
+            Self::MonthHelps | Self::DayHelps | Self::AtSubject | Self::FeedsSubject | Self::HarmDiverted
+            | Self::CompanionStrong | Self::AskerStronger | Self::ClashesToUnions => 2,
+            Self::MonthCombines | Self::Stirred | Self::HiddenHelped | Self::Advances | Self::PeerMoves
+            | Self::ComesToSubject | Self::Unions => 1,
+            Self::SourceFails | Self::HarmHeld | Self::HarmFails => 0,
+            Self::MonthRests | Self::InGrave | Self::InExtinction | Self::VoidForNow | Self::Hidden
+            | Self::ChangesIntoNothing | Self::RivalFeedsHarm | Self::Drained | Self::Repeating | Self::Reversing
+            | Self::Clashes | Self::ControlsSubject => -1,
+            Self::MonthControls | Self::DayControls | Self::DayBreaks | Self::Retreats | Self::ChangesIntoGrave
+            | Self::ChangesIntoExtinction | Self::HarmAtSubject | Self::SubjectFails | Self::OfficialsAtSubject
+            | Self::GraveWithOfficials | Self::CompanionWeak | Self::OtherStronger => -2,
+            Self::MonthBreaks | Self::VoidIndeed | Self::HarmMoves | Self::TriadHarms | Self::OfficialsAttack
+            | Self::UnionsToClashes | Self::UnionStruck => -3,
+            Self::HarmGrows | Self::ControlledBack => -4,
+            Self::VoidHarms | Self::ClashHarms => -5,
+        }
     }
 }
 
-impl<'a> Significator<'a> {
-    fn of(chart: &'a ChartFacts, sought: Sought, subject: &'a LineFacts, object: &'a LineFacts) -> Self {
-        let open = |line, choice| Self { line, hidden: None, choice, source: None, stands_in: None };
-        let kin = match sought {
-            Sought::Kin(kin) => kin,
-            Sought::Subject => return open(subject, None),
-            Sought::Object | Sought::Partner => return open(object, None),
-        };
-        let candidates: Vec<&LineFacts> = chart.lines.iter().filter(|line| line.nature.kin == kin).collect();
-        if let [one] = candidates.as_slice() {
-            return open(one, None);
-        }
-        if let Some((line, choice)) = best(&candidates) {
-            return open(line, Some(choice));
-        }
-        let hidden =
-            chart.lines.iter().find_map(|line| Some((line, line.hidden.as_ref()?)).filter(|it| it.1.nature.kin == kin));
-        let Some((line, hidden)) = hidden else { return open(subject, None) };
-        let becomes_it = |line: &&LineFacts| line.becomes.as_ref().is_some_and(|becomes| becomes.nature.kin == kin);
-        let element = hidden.nature.branch.element();
-        let stands_in = chart.moment.as_ref().and_then(|moment| match element {
-            element if element == moment.day.element() => Some(StandIn::Day),
-            element if element == moment.month.element() => Some(StandIn::Month),
-            _ => None,
-        });
-        let source = chart.lines.iter().find(becomes_it);
-        Self { line, hidden: Some(hidden), choice: None, source, stands_in }
+/// The force of a line in motion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Force {
+    Growing,
+    Lasting,
+    /// The new line controls it, retreats, or is void or broken; or the line itself is broken.
+    Failing,
+    /// The day or the new line combines with it and holds it.
+    Held,
+}
+
+impl BranchState {
+    /// Returns true if the day feeds the branch or has its element without striking it.
+    pub(super) fn is_helped_by_day(self) -> bool {
+        matches!(self.day_effect, DayEffect::Feeds | DayEffect::Supports) && !self.day_clash
     }
 
-    pub(super) fn nature(&self) -> NatureFacts {
-        self.hidden.map_or(self.line.nature, |hidden| hidden.nature)
-    }
-
-    pub(super) fn state(&self) -> Option<&'a StateFacts> {
-        match self.hidden {
-            Some(hidden) => hidden.state.as_ref(),
-            None => self.line.state.as_ref(),
-        }
-    }
-
-    pub(super) fn clash_effect(&self) -> Option<&'static str> {
-        self.line.clash_effect.filter(|_| self.hidden.is_none())
-    }
-
-    /// Returns true if the line above a hidden one is void or broken and lets it out.
-    pub(super) fn is_cover_open(&self) -> bool {
-        self.hidden.is_some() && self.line.state.is_some_and(|state| state.is_void || state.is_month_broken)
-    }
-
-    fn score(&self) -> Option<i32> {
-        self.state().map(|state| state_score(state, self.clash_effect(), self.becomes().is_some()))
-    }
-
-    /// Returns the line into which it changes.
-    pub(super) fn becomes(&self) -> Option<&'a BecomesFacts> {
-        self.line.becomes.as_ref().filter(|_| self.hidden.is_none())
+    pub(super) fn is_strong_in_month(self) -> bool {
+        self.strength.is_strong() && !self.month_break
     }
 }
 
-/// Returns the line to choose of several: one that moves, else the asker's, else the other side's, else the stronger.
-fn best<'a>(candidates: &[&'a LineFacts]) -> Option<(&'a LineFacts, Choice)> {
-    let only = |is_chosen: &dyn Fn(&LineFacts) -> bool| {
-        let chosen: Vec<_> = candidates.iter().copied().filter(|line| is_chosen(line)).collect();
-        if let [one] = chosen.as_slice() { Some(*one) } else { None }
-    };
-    let score = |line: &LineFacts| line_score(line).unwrap_or(0);
-    let strongest = candidates.iter().map(|line| score(line)).max()?;
-    only(&|line| line.becomes.is_some())
-        .map(|line| (line, Choice::Moving))
-        .or_else(|| only(&|line| line.role == Some("世")).map(|line| (line, Choice::AtSubject)))
-        .or_else(|| only(&|line| line.role == Some("应")).map(|line| (line, Choice::AtObject)))
-        .or_else(|| only(&|line| score(line) == strongest).map(|line| (line, Choice::Stronger)))
-        .or_else(|| candidates.first().map(|line| (*line, Choice::Lower)))
+/// Returns true if a new line is broken, or void without strength, so that a change into it comes to nothing.
+fn is_nothing(new: &ChangedLine) -> bool {
+    new.state.is_some_and(|state| {
+        let has_strength = state.is_helped_by_day() || state.is_strong_in_month();
+        (state.month_break || state.void) && !has_strength
+    })
+}
+
+impl Force {
+    fn of(line: &ChartLine) -> Self {
+        let (state, new) = (line.state, line.becomes);
+        let is_broken = state.is_some_and(|state| state.month_break && !state.is_helped_by_day());
+        match new {
+            _ if is_broken => Self::Failing,
+            Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => Self::Failing,
+            Some(new) if new.progress == Some(Progress::Retreating) => Self::Failing,
+            Some(new) if is_nothing(&new) => Self::Failing,
+            Some(new) if new.combination => Self::Held,
+            Some(_) if state.is_some_and(|state| state.day_combination) => Self::Held,
+            Some(new) if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) => Self::Growing,
+            _ => Self::Lasting,
+        }
+    }
+
+    fn acts(self) -> bool {
+        matches!(self, Self::Growing | Self::Lasting)
+    }
 }
 
 impl Weight {
     /// Returns the strength of a line; none if the time is unknown.
-    pub(super) fn of(line: &LineFacts) -> Option<Self> {
-        line_score(line).map(Self::of_score)
+    pub(super) fn of(line: &ChartLine) -> Option<Self> {
+        line.state.map(|state| Self::of_score(strength(state, line.clash_effect, line.becomes.is_some()).iter().sum()))
     }
 
     fn of_score(score: i32) -> Self {
@@ -307,286 +334,450 @@ impl Weight {
     }
 }
 
-fn line_score(line: &LineFacts) -> Option<i32> {
-    line.state.as_ref().map(|state| state_score(state, line.clash_effect, line.becomes.is_some()))
+fn strength(state: BranchState, clash: Option<ClashEffect>, is_moving: bool) -> Vec<i32> {
+    state_reasons(state, clash, is_moving).into_iter().map(Reason::weight).collect()
 }
 
-/// Returns the score of a line by month and day.
-fn state_score(state: &StateFacts, clash_effect: Option<&str>, is_moving: bool) -> i32 {
+/// Returns the rules about month, day and void that apply to a branch.
+fn state_reasons(state: BranchState, clash: Option<ClashEffect>, is_moving: bool) -> Vec<Reason> {
+    use crate::chart::Strength::{Confined, Dead, Prosperous, Resting, Supported};
     let is_helped = state.is_helped_by_day();
-    let month = match state.strength {
-        _ if state.is_month_broken => -3,
-        "旺" | "相" => 2,
-        "休" | "囚" => -1,
-        _ => -2,
-    };
-    let day = match state.day_effect {
-        "生" | "扶" => 2,
-        "克" => -2,
-        _ => 0,
-    };
-    let growth = match state.growth_stage {
-        Some("墓" | "绝") if !is_helped => -1,
-        _ => 0,
-    };
-    let clash = match clash_effect {
-        Some("日破") => -2,
-        Some("暗动") => 1,
-        _ => 0,
-    };
-    let void = match (state.is_void, is_moving || month + day > 0) {
-        (false, _) => 0,
-        (true, true) => -1,
-        (true, false) => -2,
-    };
-    month + day + growth + clash + void
+    let mut found = vec![match state.strength {
+        _ if state.month_break => Reason::MonthBreaks,
+        Prosperous | Supported => Reason::MonthHelps,
+        Resting | Confined => Reason::MonthRests,
+        Dead => Reason::MonthControls,
+    }];
+    if state.month_combination && !state.is_strong_in_month() {
+        found.push(Reason::MonthCombines);
+    }
+    match state.day_effect {
+        _ if is_helped => found.push(Reason::DayHelps),
+        DayEffect::Controls => found.push(Reason::DayControls),
+        _ => {}
+    }
+    match state.growth_stage {
+        GrowthStage::Grave if !is_helped && !state.is_strong_in_month() => found.push(Reason::InGrave),
+        GrowthStage::Extinction if !is_helped && !state.is_strong_in_month() => found.push(Reason::InExtinction),
+        _ => {}
+    }
+    match clash {
+        Some(ClashEffect::Stirred) => found.push(Reason::Stirred),
+        Some(ClashEffect::Broken) => found.push(Reason::DayBreaks),
+        None => {}
+    }
+    if state.void && clash != Some(ClashEffect::Stirred) {
+        let has_strength = is_moving || (is_helped && !state.month_break) || state.is_strong_in_month();
+        found.push(if has_strength { Reason::VoidForNow } else { Reason::VoidIndeed });
+    }
+    found
 }
 
-impl LineFacts {
-    /// Returns true if the line changes, or if the day stirs it (暗动).
-    pub(super) fn is_active(&self) -> bool {
-        self.becomes.is_some() || self.clash_effect == Some("暗动")
-    }
-}
-
-impl StateFacts {
-    pub(super) fn is_helped_by_day(&self) -> bool {
-        matches!(self.day_effect, "生" | "扶")
-    }
-}
-
-impl Mover<'_> {
-    /// Returns true if the movement reaches the significator.
-    pub(super) fn is_effective(&self) -> bool {
-        !matches!(self.fate, Fate::Fading(_) | Fate::Bound)
-    }
-
-    /// Returns true if the line stands for the asker or the other side.
-    pub(super) fn has_role(&self) -> bool {
-        self.line.role.is_some() || self.twin.is_some_and(|twin| twin.role.is_some())
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        let new_nature = |mover: &Self| mover.line.becomes.map(|becomes| becomes.nature);
-        self.line.nature == other.line.nature && new_nature(self) == new_nature(other) && self.fate == other.fate
-    }
-
-    /// Returns true if the day stirs a line that does not change (暗动).
-    pub(super) fn is_stirred(&self) -> bool {
-        self.line.becomes.is_none()
-    }
-}
-
-fn movers<'a>(chart: &'a ChartFacts, significator: &Significator<'a>) -> Vec<Mover<'a>> {
-    let element = significator.nature().branch.element();
-    let is_other = |line: &&LineFacts| significator.hidden.is_some() || line.position != significator.line.position;
-    let is_moving = |line: &&LineFacts| line.is_active();
-    let mover = |line: &'a LineFacts| Mover {
-        line,
-        twin: None,
-        relation: line.nature.branch.element().relation_to(element),
-        fate: Fate::of(line),
-    };
-    let mut movers: Vec<Mover<'a>> = Vec::new();
-    for mover in chart.lines.iter().filter(is_other).filter(is_moving).map(mover) {
-        match movers.iter_mut().find(|earlier| earlier.is_like(&mover)) {
-            Some(earlier) => earlier.twin = Some(mover.line),
-            None => movers.push(mover),
-        }
-    }
-    movers
-}
-
-impl Fate {
-    pub(super) fn of(line: &LineFacts) -> Self {
-        let is_bound = line.becomes.is_some() && line.state.is_some_and(|state| state.is_day_combination);
-        // A void line that moves, or that the day strikes, is not inert (动不为空, 冲空则起).
-        let own = line.state.and_then(|state| state.is_month_broken.then_some(Fading::MonthBroken));
-        let fading = line.becomes.and_then(|becomes| Fading::of_change(&becomes)).or(own);
-        match (fading, line.becomes) {
-            (Some(fading), _) => Self::Fading(fading),
-            _ if is_bound => Self::Bound,
-            (None, Some(BecomesFacts { relation: "回头生", .. } | BecomesFacts { progress: Some("进神"), .. })) => {
-                Self::Growing
-            }
-            _ => Self::Lasting,
-        }
-    }
-}
-
-impl Fading {
-    fn of_change(becomes: &BecomesFacts) -> Option<Self> {
-        match becomes {
-            BecomesFacts { relation: "回头克", .. } => Some(Self::ControlledBack),
-            BecomesFacts { progress: Some("退神"), .. } => Some(Self::Retreating),
-            BecomesFacts { state: Some(StateFacts { is_month_broken: true, .. }), .. } => Some(Self::IntoBreak),
-            BecomesFacts { state: Some(StateFacts { is_void: true, .. }), .. } => Some(Self::IntoVoid),
-            _ => None,
-        }
-    }
-}
-
-impl Bond {
-    /// Returns the relation of one line to another.
-    fn between(one: NatureFacts, other: NatureFacts) -> Self {
-        let tie = if one.branch.combines_with(other.branch) {
-            Some(Tie::Combination)
-        } else if one.branch.clashes_with(other.branch) {
-            Some(Tie::Clash)
-        } else {
-            None
+impl<'a> Significator<'a> {
+    fn of(chart: &'a Chart, sought: Sought, subject: &'a ChartLine, object: &'a ChartLine) -> Self {
+        let open = |line, choice| Self { line, hidden: None, choice };
+        let kin = match sought {
+            Sought::Kin(kin) => kin,
+            Sought::Subject => return open(subject, None),
+            Sought::Object | Sought::Partner => return open(object, None),
         };
-        Self { relation: one.branch.element().relation_to(other.branch.element()), tie }
+        let candidates: Vec<&ChartLine> = chart.lines.iter().filter(|line| line.nature.kin == kin).collect();
+        match (candidates.as_slice(), best(&candidates)) {
+            ([one], _) => return open(one, None),
+            (_, Some((line, choice))) => return open(line, Some(choice)),
+            _ => {}
+        }
+        let hidden = |line: &'a ChartLine| line.hidden.as_ref().filter(|hidden| hidden.nature.kin == kin).map(|it| (line, it));
+        match chart.lines.iter().find_map(hidden) {
+            Some((line, hidden)) => Self { line, hidden: Some(hidden), choice: None },
+            None => open(subject, None),
+        }
+    }
+
+    pub(super) fn nature(&self) -> LineNature {
+        self.hidden.map_or(self.line.nature, |hidden| hidden.nature)
+    }
+
+    pub(super) fn state(&self) -> Option<BranchState> {
+        self.hidden.map_or(self.line.state, |hidden| hidden.state)
+    }
+
+    /// Returns the line into which it changes.
+    pub(super) fn becomes(&self) -> Option<ChangedLine> {
+        self.line.becomes.filter(|_| self.hidden.is_none())
+    }
+
+    pub(super) fn clash_effect(&self) -> Option<ClashEffect> {
+        self.line.clash_effect.filter(|_| self.hidden.is_none())
+    }
+
+    fn is(&self, line: &ChartLine) -> bool {
+        self.hidden.is_none() && self.line.position == line.position
     }
 }
 
-/// Returns the further lines that a topic looks at, apart from the significator.
-fn companions<'a>(chart: &'a ChartFacts, matter: Matter, significator: &Significator<'a>) -> Vec<Companion<'a>> {
-    let kins: &[&'static str] = match matter.topic {
-        Topic::Health => &["官鬼", "子孙"],
-        Topic::Study => &["父母", "官鬼"],
-        Topic::Legal => &["官鬼"],
-        _ => &[],
+/// Returns the line to choose of several: one that moves, else the asker's, else the other side's, else the stronger.
+fn best<'a>(candidates: &[&'a ChartLine]) -> Option<(&'a ChartLine, Choice)> {
+    let only = |is_chosen: &dyn Fn(&ChartLine) -> bool| {
+        let chosen: Vec<_> = candidates.iter().copied().filter(|line| is_chosen(line)).collect();
+        if let [one] = chosen.as_slice() { Some(*one) } else { None }
     };
-    let chosen = significator.nature().kin;
-    let companion = |kin: &&'static str| {
-        let lines: Vec<&LineFacts> = chart.lines.iter().filter(|line| line.nature.kin == *kin).collect();
-        Companion { kin, line: best(&lines).map(|(line, _)| line) }
+    let score = |line: &ChartLine| {
+        line.state.map_or(0, |state| strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>())
     };
-    kins.iter().filter(|kin| **kin != chosen).map(companion).collect()
+    let strongest = candidates.iter().map(|line| score(line)).max()?;
+    only(&|line| line.becomes.is_some())
+        .map(|line| (line, Choice::Moving))
+        .or_else(|| only(&|line| line.role == Some(LineRole::Subject)).map(|line| (line, Choice::AtSubject)))
+        .or_else(|| only(&|line| line.role == Some(LineRole::Object)).map(|line| (line, Choice::AtObject)))
+        .or_else(|| only(&|line| score(line) == strongest).map(|line| (line, Choice::Stronger)))
+        .or_else(|| candidates.first().map(|line| (*line, Choice::Lower)))
 }
 
-impl Assessment<'_> {
+/// Assesses the chart for the matter.
+pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> Option<Assessment<'a>> {
+    let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
+    let (subject, object) = (with_role(LineRole::Subject)?, with_role(LineRole::Object)?);
+    let significator = Significator::of(chart, matter.sought, subject, object);
+    let state = significator.state();
+    let score = |state| strength(state, significator.clash_effect(), significator.becomes().is_some()).iter().sum();
+    let mut assessment = Assessment {
+        chart,
+        matter,
+        significator,
+        weight: state.map(|state| Weight::of_score(score(state))),
+        subject,
+        object,
+        evidence: Vec::new(),
+        outlook: Outlook::Mixed,
+        timings: Vec::new(),
+        knows_changes,
+    };
+    assessment.collect();
+    assessment.outlook = assessment.weigh();
+    assessment.timings = assessment.timings();
+    Some(assessment)
+}
+
+impl<'a> Assessment<'a> {
     /// Returns true if the chart says more than that all is even.
     pub(super) fn is_telling(&self) -> bool {
         self.chart.moment.is_some() || (self.knows_changes && self.outlook != Outlook::Mixed)
     }
 
-    /// Weighs all that acts on the matter.
-    fn weigh(&self) -> Outlook {
-        let has_time = self.chart.moment.is_some();
-        let own = match self.matter.topic {
-            Topic::Legal => self.advantage(),
-            _ => self.significator_score(),
+    /// Returns the kin that feeds 用神, that controls it, and that feeds the latter: 元神, 忌神, 仇神.
+    pub(super) fn gods(&self) -> [Kin; 3] {
+        let element = self.significator.nature().element;
+        let kin = |relation| {
+            let other = Element::ALL.into_iter().find(|other| other.relation_to(element) == relation);
+            Kin::of(other.unwrap_or(element), self.chart.palace.element)
         };
-        let score = own + self.movement_score();
-        let threshold = if has_time { 2 } else { 1 };
-        // Ties between the lines only temper a narrow result.
-        match (score, self.tie_score()) {
-            (score, tie) if score >= threshold && score + tie >= threshold => Outlook::Favourable,
-            (score, tie) if score <= -threshold && score + tie <= -threshold => Outlook::Adverse,
+        [kin(ElementRelation::Feeds), kin(ElementRelation::Controls), kin(ElementRelation::ControlledBy)]
+    }
+
+    /// Returns true for an illness that is not said to be old (疾病章).
+    fn is_new_illness(&self) -> bool {
+        self.matter.topic == Topic::Health && !self.matter.has("long")
+    }
+
+    fn is_old_illness(&self) -> bool {
+        self.matter.topic == Topic::Health && self.matter.has("long")
+    }
+
+    /// Returns true if the asker fears 官鬼: in journeys, illness, danger and lost things.
+    fn fears_officials(&self) -> bool {
+        matches!(self.matter.topic, Topic::Travel | Topic::Health | Topic::Legal | Topic::Lost)
+            && self.matter.sought == Sought::Subject
+    }
+
+    fn add(&mut self, reason: Reason, line: Option<&ChartLine>) {
+        self.add_weighted(reason, reason.weight(), line);
+    }
+
+    fn add_weighted(&mut self, reason: Reason, weight: i32, line: Option<&ChartLine>) {
+        self.evidence.push(Evidence { reason, weight, position: line.map(|line| line.position) });
+    }
+
+    fn collect(&mut self) {
+        self.add_strength();
+        self.add_own_change();
+        self.add_movers();
+        self.add_triads();
+        self.add_subject();
+        self.add_topic();
+        self.add_pattern();
+    }
+
+    /// Adds month, day and void of the significator; an illness reads void and clash by its age.
+    fn add_strength(&mut self) {
+        let significator = self.significator;
+        let line = Some(significator.line);
+        if let (Some(state), Some(moment)) = (significator.state(), &self.chart.moment) {
+            let branch = significator.nature().branch;
+            for reason in state_reasons(state, significator.clash_effect(), significator.becomes().is_some()) {
+                let reason = match reason {
+                    Reason::MonthHelps if branch == moment.pillars.month.branch() => Reason::IsMonth,
+                    Reason::DayHelps if branch == moment.pillars.day.branch() => Reason::IsDay,
+                    Reason::VoidForNow | Reason::VoidIndeed if self.is_new_illness() => Reason::VoidHeals,
+                    Reason::VoidForNow | Reason::VoidIndeed if self.is_old_illness() => Reason::VoidHarms,
+                    other => other,
+                };
+                self.add(reason, line);
+            }
+        }
+        let Some(hidden) = significator.hidden else { return };
+        let cover = significator.line;
+        let is_open = cover.state.is_some_and(|state| state.void || state.month_break || state.day_clash);
+        let is_fed = cover.nature.element.relation_to(hidden.nature.element) == ElementRelation::Feeds;
+        let becomes_it = self.chart.lines.iter().any(|line| line.becomes.is_some_and(|new| new.nature.kin == hidden.nature.kin));
+        let is_timed = hidden.state.is_some_and(|state| state.is_helped_by_day() || state.is_strong_in_month());
+        self.add(Reason::Hidden, line);
+        if is_open || is_fed || becomes_it || is_timed {
+            self.add(Reason::HiddenHelped, line);
+        }
+    }
+
+    fn add_own_change(&mut self) {
+        let Some(new) = self.significator.becomes() else { return };
+        let line = Some(self.significator.line);
+        match new.relation {
+            ChangeRelation::FeedsBack if !is_nothing(&new) => self.add(Reason::FedBack, line),
+            ChangeRelation::ControlsBack if !is_nothing(&new) => self.add(Reason::ControlledBack, line),
+            _ => {}
+        }
+        match new.progress {
+            Some(Progress::Advancing) => self.add(Reason::Advances, line),
+            Some(Progress::Retreating) => self.add(Reason::Retreats, line),
+            None => {}
+        }
+        if new.state.is_some_and(|state| state.void) && self.is_new_illness() {
+            self.add(Reason::VoidHeals, line);
+        } else if is_nothing(&new) && new.relation != ChangeRelation::ControlsBack {
+            self.add(Reason::ChangesIntoNothing, line);
+        }
+        match new.stage {
+            GrowthStage::Grave => self.add(Reason::ChangesIntoGrave, line),
+            GrowthStage::Extinction if new.relation != ChangeRelation::FeedsBack => self.add(Reason::ChangesIntoExtinction, line),
+            _ => {}
+        }
+    }
+
+    /// Returns the lines in motion apart from the significator, with their relation to it.
+    pub(super) fn movers(&self) -> Vec<(&'a ChartLine, ElementRelation)> {
+        let element = self.significator.nature().element;
+        let lines = self.chart.lines.iter().filter(|line| line.is_active() && !self.significator.is(line));
+        lines.map(|line| (line, line.nature.element.relation_to(element))).collect()
+    }
+
+    /// Returns true if the line would harm, but frees the asker of what they fear.
+    fn frees(&self, line: &ChartLine) -> bool {
+        self.fears_officials() && line.nature.kin == Kin::Children
+            && self.chart.lines.iter().any(|other| other.nature.kin == Kin::Officials && (other.is_active() || other.role == Some(LineRole::Subject)))
+    }
+
+    fn add_movers(&mut self) {
+        let movers = self.movers();
+        let acts = |relation| movers.iter().any(|(line, of)| *of == relation && Force::of(line).acts());
+        let (is_fed, is_harmed) = (self.is_fed(), acts(ElementRelation::Controls));
+        let kin = self.significator.nature().kin;
+        for (line, relation) in &movers {
+            let force = Force::of(line);
+            let reason = match (relation, force) {
+                _ if self.frees(line) && force.acts() => Reason::ChildrenFree,
+                (ElementRelation::Controls, _) if line.becomes.is_some_and(|new| new.nature.kin == kin) => continue,
+                (ElementRelation::Feeds, Force::Growing) => Reason::SourceGrows,
+                (ElementRelation::Feeds, Force::Lasting) => Reason::SourceMoves,
+                (ElementRelation::Feeds, _) => Reason::SourceFails,
+                (ElementRelation::Controls, _) if force.acts() && is_fed => Reason::HarmDiverted,
+                (ElementRelation::Controls, Force::Growing) => Reason::HarmGrows,
+                (ElementRelation::Controls, Force::Lasting) => Reason::HarmMoves,
+                (ElementRelation::Controls, Force::Held) => Reason::HarmHeld,
+                (ElementRelation::Controls, Force::Failing) => Reason::HarmFails,
+                (ElementRelation::ControlledBy, _) if force.acts() && is_harmed && !is_fed => Reason::RivalFeedsHarm,
+                (ElementRelation::Same, _) if force.acts() => Reason::PeerMoves,
+                (ElementRelation::FedBy, _) if force.acts() => Reason::Drained,
+                _ => continue,
+            };
+            self.add(reason, Some(line));
+        }
+    }
+
+    /// Returns true if a line or a triad in motion feeds the significator, so that harm turns into help (贪生忘克).
+    fn is_fed(&self) -> bool {
+        let element = self.significator.nature().element;
+        let feeds = |other: Element| other.relation_to(element) == ElementRelation::Feeds;
+        self.movers().iter().any(|(line, _)| feeds(line.nature.element) && Force::of(line).acts())
+            || self.chart.marks.iter().any(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(feeds))
+    }
+
+    fn add_triads(&mut self) {
+        let element = self.significator.nature().element;
+        let is_fed = self.is_fed();
+        for mark in &self.chart.marks {
+            let (Some(of), MarkKind::Triad) = (mark.element, mark.kind) else { continue };
+            let line = mark.positions.first().and_then(|position| self.chart.lines.get(usize::from(*position) - 1));
+            match of.relation_to(element) {
+                ElementRelation::Feeds | ElementRelation::Same => self.add(Reason::TriadHelps, line),
+                ElementRelation::Controls if !is_fed => self.add(Reason::TriadHarms, line),
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds the relation of the matter to the asker's line.
+    fn add_subject(&mut self) {
+        let (subject, significator) = (self.subject, self.significator);
+        let line = Some(subject);
+        let nature = significator.nature();
+        if significator.is(subject) {
+            if matches!(self.matter.sought, Sought::Kin(_)) {
+                self.add(Reason::AtSubject, line);
+            }
+            return;
+        }
+        if self.matter.person.is_some() {
+            return;
+        }
+        let becomes_it = subject.becomes.is_some_and(|new| new.nature.kin == nature.kin);
+        if becomes_it && matches!(self.matter.sought, Sought::Kin(_)) {
+            self.add(Reason::SubjectBecomesIt, line);
+        } else if subject.nature.element.relation_to(nature.element) == ElementRelation::Controls
+            && matches!(self.matter.sought, Sought::Kin(_))
+        {
+            self.add(Reason::HarmAtSubject, line);
+        }
+        match nature.element.relation_to(subject.nature.element) {
+            _ if nature.branch.combines_with(subject.nature.branch) => self.add(Reason::FeedsSubject, line),
+            ElementRelation::Feeds => self.add(Reason::FeedsSubject, line),
+            ElementRelation::Controls if nature.kin == Kin::Wealth => self.add(Reason::ComesToSubject, line),
+            ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
+            _ => {}
+        }
+        let fails = subject.becomes.is_none() && subject.state.is_some_and(|state| {
+            state.month_break && !state.is_helped_by_day() || subject.clash_effect == Some(ClashEffect::Broken)
+        });
+        if fails {
+            self.add(Reason::SubjectFails, line);
+        }
+    }
+
+    /// Adds the rules of single topics: exams, illness, journeys and disputes.
+    fn add_topic(&mut self) {
+        let chart = self.chart;
+        if self.fears_officials() {
+            let subject = self.subject;
+            if subject.nature.kin == Kin::Officials {
+                self.add(Reason::OfficialsAtSubject, Some(subject));
+            }
+            let is_weak = subject.state.is_some_and(|state| !state.is_helped_by_day() && !state.is_strong_in_month());
+            if is_weak && chart.marks.iter().any(|mark| mark.kind == MarkKind::GraveWithOfficials) {
+                self.add(Reason::GraveWithOfficials, Some(subject));
+            }
+        }
+        match self.matter.topic {
+            Topic::Study => self.add_companion(if self.matter.sought == Sought::Kin(Kin::Officials) { Kin::Parents } else { Kin::Officials }),
+            Topic::Legal => {
+                let side = |line: &ChartLine| {
+                    let own = line.state.map_or(0, |state| strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>());
+                    own + line.becomes.map_or(0, |new| match new.relation {
+                        ChangeRelation::FeedsBack => 2,
+                        ChangeRelation::ControlsBack => -3,
+                        _ => 0,
+                    })
+                };
+                let relation = match self.object.nature.element.relation_to(self.subject.nature.element) {
+                    ElementRelation::Controls => -1,
+                    ElementRelation::Feeds | ElementRelation::ControlledBy => 1,
+                    _ => 0,
+                };
+                match side(self.subject) - side(self.object) + relation {
+                    2.. => self.add(Reason::AskerStronger, Some(self.object)),
+                    ..=-2 => self.add(Reason::OtherStronger, Some(self.object)),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_companion(&mut self, kin: Kin) {
+        let lines: Vec<&ChartLine> = self.chart.lines.iter().filter(|line| line.nature.kin == kin).collect();
+        let Some((line, _)) = best(&lines) else { return };
+        match Weight::of(line) {
+            Some(Weight::Strong) => self.add(Reason::CompanionStrong, Some(line)),
+            Some(Weight::Weak) => self.add(Reason::CompanionWeak, Some(line)),
+            _ => {}
+        }
+    }
+
+    fn add_pattern(&mut self) {
+        use LinePattern::{SixClashes, SixCombinations};
+        let chart = self.chart;
+        let is_struck = |line: &ChartLine| line.state.is_some_and(|state| state.day_clash || state.month_break);
+        match (chart.pattern, chart.relating_pattern) {
+            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_new_illness() => self.add(Reason::ClashHeals, None),
+            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_old_illness() => self.add(Reason::ClashHarms, None),
+            _ if !self.matter.topic.wants_union() => {}
+            (Some(SixClashes), Some(SixCombinations)) => self.add(Reason::ClashesToUnions, None),
+            (Some(SixCombinations), Some(SixClashes)) => self.add(Reason::UnionsToClashes, None),
+            (Some(SixClashes), _) => self.add(Reason::Clashes, None),
+            (Some(SixCombinations), _) if is_struck(self.significator.line) => {
+                self.add(Reason::UnionStruck, None);
+            }
+            (Some(SixCombinations), _) => self.add(Reason::Unions, None),
+            _ => {}
+        }
+        if let Some(echo) = chart.echoes.first() {
+            let is_repeating = echo.kind == crate::chart::EchoKind::Repeating;
+            self.add(if is_repeating { Reason::Repeating } else { Reason::Reversing }, None);
+        }
+    }
+
+    pub fn score(&self) -> i32 {
+        self.evidence.iter().map(|evidence| evidence.weight).sum()
+    }
+
+    fn weigh(&self) -> Outlook {
+        match self.score() {
+            2.. => Outlook::Favourable,
+            ..=-2 => Outlook::Adverse,
             _ => Outlook::Mixed,
         }
-    }
-
-    /// Returns the strength of the asker's line less that of the other side's.
-    fn advantage(&self) -> i32 {
-        let side = |line: &LineFacts| line_score(line).unwrap_or(0) + change_score(line.becomes.as_ref());
-        let relation = match Bond::between(self.object.nature, self.subject.nature).relation {
-            ElementRelation::Controls => -1,
-            ElementRelation::Feeds | ElementRelation::ControlledBy => 1,
-            _ => 0,
-        };
-        side(self.subject) - side(self.object) + relation
-    }
-
-    fn significator_score(&self) -> i32 {
-        let significator = &self.significator;
-        let state = significator.score().unwrap_or(0);
-        let hidden = significator.hidden.map_or(0, |hidden| {
-            let above = significator.line.nature.branch.element();
-            let by_above = match above.relation_to(hidden.nature.branch.element()) {
-                ElementRelation::Controls => -1,
-                ElementRelation::Feeds => 1,
-                _ => 0,
-            };
-            let is_helped =
-                significator.stands_in.is_some() || significator.source.is_some() || significator.is_cover_open();
-            by_above - 1 + i32::from(is_helped)
-        });
-        state + hidden + change_score(significator.becomes())
-    }
-
-    fn movement_score(&self) -> i32 {
-        let effect = |mover: &Mover<'_>| match (mover.relation, mover.fate) {
-            (ElementRelation::Feeds, Fate::Growing) => 3,
-            (ElementRelation::Feeds, Fate::Lasting) => 2,
-            (ElementRelation::Controls, Fate::Growing | Fate::Lasting) if self.is_harm_diverted => 0,
-            (ElementRelation::Controls, Fate::Growing) => -3,
-            (ElementRelation::Controls, Fate::Lasting) => -2,
-            (ElementRelation::Controls, _) | (ElementRelation::FedBy, Fate::Growing | Fate::Lasting) => -1,
-            (ElementRelation::Same, Fate::Growing | Fate::Lasting) => 1,
-            _ if self.fed_harm(mover).is_some() => -1,
-            _ => 0,
-        };
-        let count = |mover: &Mover<'_>| 1 + i32::from(mover.twin.is_some());
-        self.movers.iter().map(|mover| effect(mover) * count(mover)).sum()
-    }
-
-    /// Returns the moving line that does harm and that this one feeds (仇神动而生忌神).
-    pub(super) fn fed_harm(&self, mover: &Mover<'_>) -> Option<&Mover<'_>> {
-        if mover.relation != ElementRelation::ControlledBy || !mover.is_effective() || self.is_harm_diverted {
-            return None;
-        }
-        self.movers.iter().find(|other| other.relation == ElementRelation::Controls && other.is_effective())
-    }
-
-    fn tie_score(&self) -> i32 {
-        let bond = match self.bond {
-            _ if !self.matter.topic.wants_union() => 0,
-            Some(Bond { tie: Some(Tie::Combination), .. } | Bond { relation: ElementRelation::Feeds, .. }) => 1,
-            Some(Bond { tie: Some(Tie::Clash), .. }) => -1,
-            _ => 0,
-        };
-        let pattern = match self.chart.pattern {
-            Some("六合") if self.matter.topic.wants_union() => 1,
-            Some("六冲") if self.matter.topic.wants_union() => -1,
-            _ => 0,
-        };
-        bond + pattern
     }
 
     /// Returns at most two times, the most telling first.
     fn timings(&self) -> Vec<Timing> {
         let significator = &self.significator;
         let branch = significator.nature().branch;
-        let moment = self.chart.moment.as_ref();
+        let moment: Option<&CalendarMoment> = self.chart.moment.as_ref();
         let state = significator.state();
-        let is_moving = significator.becomes().is_some() || significator.clash_effect() == Some("暗动");
+        let is_moving = significator.becomes().is_some() || significator.clash_effect() == Some(ClashEffect::Stirred);
+        let triad = self.chart.marks.iter().find_map(|mark| mark.waits_for.filter(|_| mark.kind == MarkKind::Triad));
         let first = match (state, moment) {
-            (Some(state), _) if state.is_void => Timing::Void(branch),
-            (Some(state), Some(moment)) if state.is_month_broken => Timing::MonthBreak { branch, month: moment.month },
+            (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
+            (Some(state), Some(moment)) if state.month_break => Timing::MonthBreak { branch, month: moment.pillars.month.branch() },
             _ if significator.hidden.is_some() => Timing::Hidden { branch, above: significator.line.nature.branch },
-            (Some(state), _) if is_moving && state.is_day_combination => Timing::Bound(branch),
-            (Some(state), Some(moment)) if state.growth_stage == Some("墓") && !state.is_helped_by_day() => {
-                Timing::Grave { grave: moment.day }
+            (Some(state), _) if is_moving && state.day_combination => Timing::Bound(branch),
+            (Some(state), Some(moment)) if state.growth_stage == GrowthStage::Grave && !state.is_helped_by_day() => {
+                Timing::Grave(moment.pillars.day.branch())
             }
             _ if is_moving => Timing::Moving(branch),
             _ => Timing::Resting(branch),
         };
-        let harm = self.movers.iter().find(|mover| {
-            mover.relation == ElementRelation::Controls && mover.is_effective() && !self.is_harm_diverted
-        });
-        let second = match harm {
-            Some(mover) => Some(Timing::Harm(mover.line.nature.branch)),
-            None => (self.weight == Some(Weight::Weak)).then(|| Timing::Season(branch.element())),
-        };
-        std::iter::once(first).chain(second).collect()
+        let harm = self.evidence.iter().find(|evidence| matches!(evidence.reason, Reason::HarmMoves | Reason::HarmGrows));
+        let harm = harm.and_then(|evidence| self.line_at(evidence.position?)).map(|line| Timing::Harm(line.nature.branch));
+        let season = || (self.weight == Some(Weight::Weak)).then(|| Timing::Season(branch.element()));
+        let second = triad.map(Timing::Triad).or(harm).or_else(season);
+        let is_known = self.knows_changes;
+        let has_time = moment.is_some();
+        // Nobody knows whether a line rests if the changes are unknown.
+        std::iter::once(first)
+            .chain(second)
+            .filter(|timing| is_known || has_time && !matches!(timing, Timing::Resting(_)))
+            .collect()
     }
-}
 
-fn change_score(becomes: Option<&BecomesFacts>) -> i32 {
-    let Some(becomes) = becomes else { return 0 };
-    let relation = match becomes.relation {
-        "回头生" => 2,
-        "回头克" => -3,
-        _ => 0,
-    };
-    let progress = match becomes.progress {
-        Some("进神") => 1,
-        Some("退神") => -1,
-        _ => 0,
-    };
-    let state = becomes.state.is_some_and(|state| state.is_void || state.is_month_broken);
-    relation + progress - i32::from(state)
+    pub(super) fn line_at(&self, position: u8) -> Option<&'a ChartLine> {
+        self.chart.lines.get(usize::from(position).checked_sub(1)?)
+    }
 }

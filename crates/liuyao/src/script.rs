@@ -1,0 +1,91 @@
+//! Chinese scripts: from traditional to simplified by characters, and back by words.
+//!
+//! The tables are OpenCC's. The word that begins at a place and is longest wins.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+/// Encloses text that [`to_traditional`] copies, such as a quotation. Both are removed.
+pub const VERBATIM: [char; 2] = ['\u{E000}', '\u{E001}'];
+
+static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
+    let rows = include_str!("../../../assets/traditional-simplified.tsv").lines();
+    let rows = rows.filter(|row| !row.starts_with('#')).filter_map(|row| row.split_once('\t'));
+    rows.filter_map(|(from, to)| Some((from.chars().next()?, to.chars().next()?))).collect()
+});
+
+type Words = Vec<(&'static str, &'static str)>;
+
+/// The words by their first character, the longest first.
+static TRADITIONAL: LazyLock<HashMap<char, Words>> = LazyLock::new(|| {
+    let rows = include_str!("../../../assets/simplified-traditional.tsv").lines().skip(1);
+    let mut words: HashMap<char, Words> = HashMap::new();
+    for (from, to) in rows.filter_map(|row| row.split_once('\t')) {
+        if let Some(first) = from.chars().next() {
+            words.entry(first).or_default().push((from, to));
+        }
+    }
+    for words in words.values_mut() {
+        words.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
+    }
+    words
+});
+
+/// Returns the text with its traditional characters simplified.
+pub fn to_simplified(text: &str) -> String {
+    text.chars().map(|letter| SIMPLIFIED.get(&letter).copied().unwrap_or(letter)).collect()
+}
+
+/// Returns the text in traditional characters, as Taiwan and Hong Kong write them.
+pub fn to_traditional(text: &str) -> String {
+    let mut converted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if first == VERBATIM[0] {
+            let inside = &rest[first.len_utf8()..];
+            let (kept, after) = inside.split_once(VERBATIM[1]).unwrap_or((inside, ""));
+            converted.push_str(kept);
+            rest = after;
+            continue;
+        }
+        let words = if first.is_ascii() { None } else { TRADITIONAL.get(&first) };
+        match words.and_then(|words| words.iter().find(|(from, _)| rest.starts_with(from))) {
+            Some((from, to)) => {
+                converted.push_str(to);
+                rest = &rest[from.len()..];
+            }
+            None => {
+                converted.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    converted
+}
+
+/// Returns the text without the marks around text to copy.
+pub fn without_marks(text: &str) -> String {
+    text.replace(VERBATIM, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_decide_between_the_forms_of_a_character() {
+        for (simplified, traditional) in [
+            ("头发发展，里面干净，皇后后来", "頭髮發展，裡面乾淨，皇后後來"),
+            ("用神伏藏，克伏神；旬空月破", "用神伏藏，克伏神；旬空月破"),
+            ("余下的面条与历法、日历", "餘下的麵條與曆法、日曆"),
+        ] {
+            assert_eq!(to_traditional(simplified), traditional);
+            assert_eq!(to_simplified(traditional), simplified);
+        }
+    }
+
+    #[test]
+    fn marked_text_is_copied() {
+        assert_eq!(to_traditional("你问「\u{E000}升职吗\u{E001}」。"), "你問「升职吗」。");
+        assert_eq!(without_marks("你问「\u{E000}升职吗\u{E001}」。"), "你问「升职吗」。");
+    }
+}
