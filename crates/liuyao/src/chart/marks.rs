@@ -123,13 +123,13 @@ impl Mark {
         let is_own = |branch: Branch| lines.iter().any(|line| line.becomes.is_some() && line.nature.branch == branch);
         let rests = |branch: Branch| lines.iter().any(|line| line.nature.branch == branch);
         let is_timed = |branch: Branch| {
-            moment.is_some_and(|moment| {
-                branch == moment.pillars.month.branch() || branch == moment.pillars.day.branch()
-            })
+            moment
+                .is_some_and(|moment| branch == moment.pillars.month.branch() || branch == moment.pillars.day.branch())
         };
         let is_void = |branch: Branch| moment.is_some_and(|moment| moment.void.contains(&branch));
         let missing: Vec<Branch> = branches.into_iter().filter(|branch| !moves(*branch)).collect();
-        let of = |line: &&ChartLine| branches.iter().any(|branch| line.moves_as(*branch) || line.nature.branch == *branch);
+        let of =
+            |line: &&ChartLine| branches.iter().any(|branch| line.moves_as(*branch) || line.nature.branch == *branch);
         let positions: Vec<u8> = lines.iter().filter(of).map(|line| line.position).collect();
         let movers = lines.iter().filter(|line| branches.iter().any(|branch| line.moves_as(*branch))).count();
         let mark = |kind, waits_for| Self { kind, positions: positions.clone(), element: Some(element), waits_for };

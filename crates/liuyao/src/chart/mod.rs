@@ -20,13 +20,13 @@ use serde::Serialize;
 pub use calendar::{CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
 pub use lunar::LunarDate;
 pub use marks::{Mark, MarkKind};
-pub use stars::{Star, StarPlace};
-pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage};
+pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage, element as trigram_element};
 pub use pattern::{Echo, EchoKind, Half, LinePattern};
 pub use plum_blossom::{
     ActingTrigram, BodyAndUse, BodyRelation, BodyTrigram, CastSource, LineChoice, NumberedBranch, PlumBlossom,
     TrigramChoice,
 };
+pub use stars::{Star, StarPlace};
 pub use strength::{BranchState, ChangeRelation, ClashEffect, DayEffect, GrowthStage, Progress, Strength};
 pub use text_selection::{SelectedPart, SelectedText, SelectionRule, TextSelection};
 

@@ -48,7 +48,8 @@ pub struct StarPlace {
 
 impl StarPlace {
     pub(super) fn at(moment: &CalendarMoment) -> Vec<Self> {
-        let (stem, day, month) = (moment.pillars.day.stem(), moment.pillars.day.branch(), moment.pillars.month.branch());
+        let (stem, day, month) =
+            (moment.pillars.day.stem(), moment.pillars.day.branch(), moment.pillars.month.branch());
         let salary = salary(stem);
         // The triad of the day's branch begins at 申, 巳, 寅 or 亥.
         let start = Branch::Shen.plus(12 - 3 * (day as usize % 4));

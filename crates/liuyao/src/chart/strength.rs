@@ -178,7 +178,8 @@ impl BranchState {
     /// Returns the effect of a clash with the day on a line at rest. A line that the month breaks is not strong, also if it
     /// has the month's element (增删卜易, 日破章).
     pub fn clash_effect(self) -> Option<ClashEffect> {
-        let effect = if self.strength.is_strong() && !self.month_break { ClashEffect::Stirred } else { ClashEffect::Broken };
+        let effect =
+            if self.strength.is_strong() && !self.month_break { ClashEffect::Stirred } else { ClashEffect::Broken };
         self.day_clash.then_some(effect)
     }
 }

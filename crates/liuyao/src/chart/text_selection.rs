@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     Locale,
-    hexagram::{Cast, ClassicalText, Hexagram, LineClassic},
+    hexagram::{Cast, ClassicalText, Hexagram, Judgement, LineClassic},
 };
 use named_enum::{named_enum, serialize_by_name};
 
@@ -84,6 +84,12 @@ impl TextSelection {
         Self { rule, texts: texts.into_iter().enumerate().map(is_main).collect() }
     }
 
+    /// Returns the judgement alone, for a hexagram whose changing lines are unknown.
+    pub fn of_judgement(primary: Hexagram) -> Self {
+        let judgement = SelectedText { is_main: true, ..SelectedText::judgement(primary) };
+        Self { rule: SelectionRule::NoneChanging, texts: vec![judgement] }
+    }
+
     /// The main text; none only if there are no texts at all.
     pub fn main(&self) -> Option<&SelectedText> {
         self.texts.first()
@@ -98,6 +104,20 @@ impl SelectedText {
     /// Returns the text in one plain sentence.
     pub fn plain(&self, locale: Locale) -> &'static str {
         self.line_classic().map_or_else(|| self.hexagram.plain_judgement(locale), |line| line.plain(locale))
+    }
+
+    /// Returns how the text judges, and the words by which it does so. Both scripts have the same number of characters.
+    pub fn judgement_of(&self) -> Option<(Judgement, ClassicalText)> {
+        let (judgement, simplified) = self.hexagram.judgement_at(match self.part {
+            SelectedPart::Judgement => 0,
+            SelectedPart::Line => self.position?,
+            SelectedPart::AllLines => 7,
+        })?;
+        let text = self.text();
+        let before = text.simplified.split_once(simplified)?.0.chars().count();
+        let places: Vec<usize> = text.traditional.char_indices().map(|(place, _)| place).collect();
+        let end = places.get(before + simplified.chars().count()).copied().unwrap_or(text.traditional.len());
+        Some((judgement, ClassicalText { traditional: text.traditional.get(*places.get(before)?..end)?, simplified }))
     }
 
     /// Returns the texts of the line, or of 用九 or 用六; none for a judgement.

@@ -5,6 +5,8 @@
 
 use super::catalog::{Hexagram, offset};
 use super::table;
+use named_enum::named_enum;
+
 use crate::Locale;
 
 /// A classical text in both scripts, which have the same number of characters.
@@ -12,6 +14,19 @@ use crate::Locale;
 pub struct ClassicalText {
     pub traditional: &'static str,
     pub simplified: &'static str,
+}
+
+named_enum! {
+    /// How a text judges, as a careful reader of the whole text takes it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Judgement {
+        Good = "good",
+        /// No judgement, or no more than 无咎.
+        Even = "even",
+        /// Good and bad, or good under a condition.
+        Mixed = "mixed",
+        Warning = "warning",
+    }
 }
 
 /// The texts of one line, or of 用九 or 用六.
@@ -56,6 +71,14 @@ impl Hexagram {
     /// Returns 用九 or 用六 for the hexagrams that have one, 1 and 2.
     pub fn all_changing_classic(self) -> Option<LineClassic> {
         has_all_changing(self.number()).then(|| LineClassic { row: first_line_row(self.number()) + 6 })
+    }
+
+    /// Returns the judgement of a text and its words: 0 the 卦辞, 1 to 6 the lines, 7 用九 or 用六.
+    pub fn judgement_at(self, position: u8) -> Option<(Judgement, &'static str)> {
+        let first = first_line_row(self.number()) + usize::from(self.number()) - 1;
+        let [number, place, judgement, clause] = JUDGEMENTS.get(first + usize::from(position))?;
+        let is_own = number.parse() == Ok(self.number()) && place.parse() == Ok(position);
+        is_own.then(|| Some((Judgement::from_name(judgement)?, *clause)))?
     }
 
     fn classic(self, column: usize) -> ClassicalText {
@@ -114,6 +137,9 @@ const LINE_PLAIN: usize = 7;
 /// Six lines for each hexagram, and 用九 and 用六.
 const LINE_ROWS: usize = 64 * 6 + 2;
 
+/// In the order of hexagrams and positions.
+static JUDGEMENTS: [[&str; 4]; LINE_ROWS + 64] =
+    table::cells(include_str!("../../../../assets/classics/judgements.tsv"));
 static HEXAGRAM_CLASSICS: [[&str; 10]; 64] = hexagram_classics();
 static LINE_CLASSICS: [[&str; 9]; LINE_ROWS] = line_classics();
 

@@ -15,7 +15,7 @@ pub(crate) mod table;
 pub use cast::Cast;
 pub use casting::{three_coins, yarrow_stalks};
 pub use catalog::{Hexagram, Trigram};
-pub use classics::{ClassicalText, LineClassic};
+pub use classics::{ClassicalText, Judgement, LineClassic};
 pub use line::{Line, Lines, LinesError, UnknownLine};
 pub use reading::{
     AcceptedContent, Conflict, Content, Evidence, Facts, HexagramRole, LARGEST_DATA_BYTES, LineOrder, NameForm,

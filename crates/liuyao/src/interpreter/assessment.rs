@@ -118,8 +118,6 @@ named_enum! {
         SubjectFails = "subject_fails",
         /// 子孙 moves and takes away 官鬼, which is what the asker fears (子孙为福神).
         ChildrenFree = "children_free",
-        /// 官鬼 moves against the asker, in journeys, illness and danger.
-        OfficialsAttack = "officials_attack",
         /// The asker carries 官鬼 in journeys, illness and danger.
         OfficialsAtSubject = "officials_at_subject",
         /// The asker's 官鬼 enters its grave (随官入墓).
@@ -243,25 +241,70 @@ pub struct Assessment<'a> {
 }
 
 impl Reason {
+    /// Returns true if the rule names a harm that comes to nothing.
+    pub(super) const fn is_harm_averted(self) -> bool {
+        matches!(self, Self::HarmHeld | Self::HarmFails | Self::HarmDiverted)
+    }
+
     /// Returns how much the rule counts, positive for the matter. Movement counts more than strength, as 增删卜易 has it.
     const fn weight(self) -> i32 {
         match self {
             Self::SourceGrows => 4,
-            Self::IsMonth | Self::IsDay | Self::FedBack | Self::SourceMoves | Self::TriadHelps
-            | Self::SubjectBecomesIt | Self::ChildrenFree | Self::VoidHeals | Self::ClashHeals => 3,
-            Self::MonthHelps | Self::DayHelps | Self::AtSubject | Self::FeedsSubject | Self::HarmDiverted
-            | Self::CompanionStrong | Self::AskerStronger | Self::ClashesToUnions => 2,
-            Self::MonthCombines | Self::Stirred | Self::HiddenHelped | Self::Advances | Self::PeerMoves
-            | Self::ComesToSubject | Self::Unions => 1,
+            Self::IsMonth
+            | Self::IsDay
+            | Self::FedBack
+            | Self::SourceMoves
+            | Self::TriadHelps
+            | Self::SubjectBecomesIt
+            | Self::ChildrenFree
+            | Self::VoidHeals
+            | Self::ClashHeals => 3,
+            Self::MonthHelps
+            | Self::DayHelps
+            | Self::AtSubject
+            | Self::FeedsSubject
+            | Self::HarmDiverted
+            | Self::CompanionStrong
+            | Self::AskerStronger
+            | Self::ClashesToUnions => 2,
+            Self::MonthCombines
+            | Self::Stirred
+            | Self::HiddenHelped
+            | Self::Advances
+            | Self::PeerMoves
+            | Self::ComesToSubject
+            | Self::Unions => 1,
             Self::SourceFails | Self::HarmHeld | Self::HarmFails => 0,
-            Self::MonthRests | Self::InGrave | Self::InExtinction | Self::VoidForNow | Self::Hidden
-            | Self::ChangesIntoNothing | Self::RivalFeedsHarm | Self::Drained | Self::Repeating | Self::Reversing
-            | Self::Clashes | Self::ControlsSubject => -1,
-            Self::MonthControls | Self::DayControls | Self::DayBreaks | Self::Retreats | Self::ChangesIntoGrave
-            | Self::ChangesIntoExtinction | Self::HarmAtSubject | Self::SubjectFails | Self::OfficialsAtSubject
-            | Self::GraveWithOfficials | Self::CompanionWeak | Self::OtherStronger => -2,
-            Self::MonthBreaks | Self::VoidIndeed | Self::HarmMoves | Self::TriadHarms | Self::OfficialsAttack
-            | Self::UnionsToClashes | Self::UnionStruck => -3,
+            Self::MonthRests
+            | Self::InGrave
+            | Self::InExtinction
+            | Self::VoidForNow
+            | Self::Hidden
+            | Self::ChangesIntoNothing
+            | Self::RivalFeedsHarm
+            | Self::Drained
+            | Self::Repeating
+            | Self::Reversing
+            | Self::Clashes
+            | Self::ControlsSubject => -1,
+            Self::MonthControls
+            | Self::DayControls
+            | Self::DayBreaks
+            | Self::Retreats
+            | Self::ChangesIntoGrave
+            | Self::ChangesIntoExtinction
+            | Self::HarmAtSubject
+            | Self::SubjectFails
+            | Self::OfficialsAtSubject
+            | Self::GraveWithOfficials
+            | Self::CompanionWeak
+            | Self::OtherStronger => -2,
+            Self::MonthBreaks
+            | Self::VoidIndeed
+            | Self::HarmMoves
+            | Self::TriadHarms
+            | Self::UnionsToClashes
+            | Self::UnionStruck => -3,
             Self::HarmGrows | Self::ControlledBack => -4,
             Self::VoidHarms | Self::ClashHarms => -5,
         }
@@ -309,7 +352,9 @@ impl Force {
             Some(new) if is_nothing(&new) => Self::Failing,
             Some(new) if new.combination => Self::Held,
             Some(_) if state.is_some_and(|state| state.day_combination) => Self::Held,
-            Some(new) if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) => Self::Growing,
+            Some(new) if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) => {
+                Self::Growing
+            }
             _ => Self::Lasting,
         }
     }
@@ -387,7 +432,8 @@ impl<'a> Significator<'a> {
             (_, Some((line, choice))) => return open(line, Some(choice)),
             _ => {}
         }
-        let hidden = |line: &'a ChartLine| line.hidden.as_ref().filter(|hidden| hidden.nature.kin == kin).map(|it| (line, it));
+        let hidden =
+            |line: &'a ChartLine| line.hidden.as_ref().filter(|hidden| hidden.nature.kin == kin).map(|it| (line, it));
         match chart.lines.iter().find_map(hidden) {
             Some((line, hidden)) => Self { line, hidden: Some(hidden), choice: None },
             None => open(subject, None),
@@ -529,7 +575,8 @@ impl<'a> Assessment<'a> {
         let cover = significator.line;
         let is_open = cover.state.is_some_and(|state| state.void || state.month_break || state.day_clash);
         let is_fed = cover.nature.element.relation_to(hidden.nature.element) == ElementRelation::Feeds;
-        let becomes_it = self.chart.lines.iter().any(|line| line.becomes.is_some_and(|new| new.nature.kin == hidden.nature.kin));
+        let becomes_it =
+            self.chart.lines.iter().any(|line| line.becomes.is_some_and(|new| new.nature.kin == hidden.nature.kin));
         let is_timed = hidden.state.is_some_and(|state| state.is_helped_by_day() || state.is_strong_in_month());
         self.add(Reason::Hidden, line);
         if is_open || is_fed || becomes_it || is_timed {
@@ -557,7 +604,9 @@ impl<'a> Assessment<'a> {
         }
         match new.stage {
             GrowthStage::Grave => self.add(Reason::ChangesIntoGrave, line),
-            GrowthStage::Extinction if new.relation != ChangeRelation::FeedsBack => self.add(Reason::ChangesIntoExtinction, line),
+            GrowthStage::Extinction if new.relation != ChangeRelation::FeedsBack => {
+                self.add(Reason::ChangesIntoExtinction, line)
+            }
             _ => {}
         }
     }
@@ -571,8 +620,11 @@ impl<'a> Assessment<'a> {
 
     /// Returns true if the line would harm, but frees the asker of what they fear.
     fn frees(&self, line: &ChartLine) -> bool {
-        self.fears_officials() && line.nature.kin == Kin::Children
-            && self.chart.lines.iter().any(|other| other.nature.kin == Kin::Officials && (other.is_active() || other.role == Some(LineRole::Subject)))
+        self.fears_officials()
+            && line.nature.kin == Kin::Children
+            && self.chart.lines.iter().any(|other| {
+                other.nature.kin == Kin::Officials && (other.is_active() || other.role == Some(LineRole::Subject))
+            })
     }
 
     fn add_movers(&mut self) {
@@ -649,13 +701,18 @@ impl<'a> Assessment<'a> {
         match nature.element.relation_to(subject.nature.element) {
             _ if nature.branch.combines_with(subject.nature.branch) => self.add(Reason::FeedsSubject, line),
             ElementRelation::Feeds => self.add(Reason::FeedsSubject, line),
-            ElementRelation::Controls if nature.kin == Kin::Wealth => self.add(Reason::ComesToSubject, line),
+            ElementRelation::Controls if nature.kin == Kin::Wealth && self.matter.topic != Topic::Love => {
+                if self.weight != Some(Weight::Weak) {
+                    self.add(Reason::ComesToSubject, line);
+                }
+            }
             ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
             _ => {}
         }
-        let fails = subject.becomes.is_none() && subject.state.is_some_and(|state| {
-            state.month_break && !state.is_helped_by_day() || subject.clash_effect == Some(ClashEffect::Broken)
-        });
+        let fails = subject.becomes.is_none()
+            && subject.state.is_some_and(|state| {
+                state.month_break && !state.is_helped_by_day() || subject.clash_effect == Some(ClashEffect::Broken)
+            });
         if fails {
             self.add(Reason::SubjectFails, line);
         }
@@ -675,10 +732,16 @@ impl<'a> Assessment<'a> {
             }
         }
         match self.matter.topic {
-            Topic::Study => self.add_companion(if self.matter.sought == Sought::Kin(Kin::Officials) { Kin::Parents } else { Kin::Officials }),
+            Topic::Study => self.add_companion(if self.matter.sought == Sought::Kin(Kin::Officials) {
+                Kin::Parents
+            } else {
+                Kin::Officials
+            }),
             Topic::Legal => {
                 let side = |line: &ChartLine| {
-                    let own = line.state.map_or(0, |state| strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>());
+                    let own = line.state.map_or(0, |state| {
+                        strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>()
+                    });
                     own + line.becomes.map_or(0, |new| match new.relation {
                         ChangeRelation::FeedsBack => 2,
                         ChangeRelation::ControlsBack => -3,
@@ -715,8 +778,12 @@ impl<'a> Assessment<'a> {
         let chart = self.chart;
         let is_struck = |line: &ChartLine| line.state.is_some_and(|state| state.day_clash || state.month_break);
         match (chart.pattern, chart.relating_pattern) {
-            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_new_illness() => self.add(Reason::ClashHeals, None),
-            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_old_illness() => self.add(Reason::ClashHarms, None),
+            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_new_illness() => {
+                self.add(Reason::ClashHeals, None)
+            }
+            (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_old_illness() => {
+                self.add(Reason::ClashHarms, None)
+            }
             _ if !self.matter.topic.wants_union() => {}
             (Some(SixClashes), Some(SixCombinations)) => self.add(Reason::ClashesToUnions, None),
             (Some(SixCombinations), Some(SixClashes)) => self.add(Reason::UnionsToClashes, None),
@@ -752,10 +819,17 @@ impl<'a> Assessment<'a> {
         let moment: Option<&CalendarMoment> = self.chart.moment.as_ref();
         let state = significator.state();
         let is_moving = significator.becomes().is_some() || significator.clash_effect() == Some(ClashEffect::Stirred);
-        let triad = self.chart.marks.iter().find_map(|mark| mark.waits_for.filter(|_| mark.kind == MarkKind::Triad));
+        let helps = |element: Element| {
+            matches!(element.relation_to(branch.element()), ElementRelation::Feeds | ElementRelation::Same)
+        };
+        let triads =
+            self.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(helps));
+        let triad = triads.filter_map(|mark| mark.waits_for).next();
         let first = match (state, moment) {
             (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
-            (Some(state), Some(moment)) if state.month_break => Timing::MonthBreak { branch, month: moment.pillars.month.branch() },
+            (Some(state), Some(moment)) if state.month_break => {
+                Timing::MonthBreak { branch, month: moment.pillars.month.branch() }
+            }
             _ if significator.hidden.is_some() => Timing::Hidden { branch, above: significator.line.nature.branch },
             (Some(state), _) if is_moving && state.day_combination => Timing::Bound(branch),
             (Some(state), Some(moment)) if state.growth_stage == GrowthStage::Grave && !state.is_helped_by_day() => {
@@ -764,8 +838,10 @@ impl<'a> Assessment<'a> {
             _ if is_moving => Timing::Moving(branch),
             _ => Timing::Resting(branch),
         };
-        let harm = self.evidence.iter().find(|evidence| matches!(evidence.reason, Reason::HarmMoves | Reason::HarmGrows));
-        let harm = harm.and_then(|evidence| self.line_at(evidence.position?)).map(|line| Timing::Harm(line.nature.branch));
+        let harm =
+            self.evidence.iter().find(|evidence| matches!(evidence.reason, Reason::HarmMoves | Reason::HarmGrows));
+        let harm =
+            harm.and_then(|evidence| self.line_at(evidence.position?)).map(|line| Timing::Harm(line.nature.branch));
         let season = || (self.weight == Some(Weight::Weak)).then(|| Timing::Season(branch.element()));
         let second = triad.map(Timing::Triad).or(harm).or_else(season);
         let is_known = self.knows_changes;

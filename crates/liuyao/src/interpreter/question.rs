@@ -276,7 +276,9 @@ impl Person {
     /// Returns the person whom a question names first in the order of the vocabulary. Pronouns do not count.
     pub(super) fn named_in(question: &str) -> Option<Self> {
         let text = Text::new(question);
-        let is_pronoun = |word: &&str| VOCABULARY.of("pronoun").any(|list| list.chinese.contains(word) || list.english.contains(word));
+        let is_pronoun = |word: &&str| {
+            VOCABULARY.of("pronoun").any(|list| list.chinese.contains(word) || list.english.contains(word))
+        };
         let is_named = |list: &&WordList| {
             list.chinese.iter().filter(|word| !is_pronoun(word)).any(|word| text.chinese.contains(word))
                 || list.english.iter().filter(|word| !is_pronoun(word)).any(|word| text.has_english(&[word]))
@@ -349,7 +351,9 @@ impl Matter {
                 (Sought::Object, PartnerReason::Open)
             }
             (Some(AskerGender::Male), _) => (Sought::Kin(Kin::Wealth), PartnerReason::Profile(AskerGender::Male)),
-            (Some(AskerGender::Female), _) => (Sought::Kin(Kin::Officials), PartnerReason::Profile(AskerGender::Female)),
+            (Some(AskerGender::Female), _) => {
+                (Sought::Kin(Kin::Officials), PartnerReason::Profile(AskerGender::Female))
+            }
             (None, Some(person)) => (Sought::Kin(person.kin()), PartnerReason::Question(person)),
             (None, None) => (Sought::Object, PartnerReason::Open),
         };
@@ -360,13 +364,26 @@ impl Matter {
 /// Returns the topics of the questions in a text, with their words.
 fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let is_end = |letter| matches!(letter, '?' | '？' | '。' | '；' | ';' | '\n' | '!' | '！' | '.');
-    let marked = question.replace("，另外", "？").replace("，还有", "？").replace("，以及", "？").replace(" and also ", "?");
+    let marked =
+        question.replace("，另外", "？").replace("，还有", "？").replace("，以及", "？").replace(" and also ", "?");
     let marked = marked.replace("吗，", "吗？").replace("嗎，", "嗎？");
     let parts = marked.split(is_end).map(str::trim).filter(|part| !part.is_empty());
     let asked = parts.filter_map(|part| {
         let text = Text::new(part);
-        let asks = text.has_chinese(&["吗", "呢", "会不会", "能不能", "要不要", "该", "什么", "何", "怎么", "是不是", "有没有"])
-            || text.has_english(&["will", "should", "is", "are", "does", "do", "can", "when", "who", "how", "what", "am"]);
+        let asks = text.has_chinese(&[
+            "吗",
+            "呢",
+            "会不会",
+            "能不能",
+            "要不要",
+            "该",
+            "什么",
+            "何",
+            "怎么",
+            "是不是",
+            "有没有",
+        ]) || text
+            .has_english(&["will", "should", "is", "are", "does", "do", "can", "when", "who", "how", "what", "am"]);
         let hits = text.hits();
         let is_clear = hits.iter().any(|hit| hit.weight >= 3);
         asks.then(|| (strongest(&hits).filter(|_| is_clear), part.to_owned()))
@@ -377,15 +394,31 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
 /// Returns the two things between which the asker chooses.
 fn options(question: &str) -> Option<[String; 2]> {
     const OPENERS: [&str; 16] = [
-        "我应该", "我該", "我该", "应该", "應該", "是该", "是該", "到底", "现在", "現在", "该", "該", "should i ", "should we ",
-        "shall i ", "is it better to ",
+        "我应该",
+        "我該",
+        "我该",
+        "应该",
+        "應該",
+        "是该",
+        "是該",
+        "到底",
+        "现在",
+        "現在",
+        "该",
+        "該",
+        "should i ",
+        "should we ",
+        "shall i ",
+        "is it better to ",
     ];
     let lower = question.to_lowercase();
     let separator = ["还是", "還是", "或者", " or "].into_iter().find(|word| lower.contains(word))?;
     let clause = |letter| matches!(letter, '？' | '?' | '。' | '.' | '！' | '；' | '\n' | '，' | ',');
     let part = lower.split(clause).find(|part| part.contains(separator))?;
     let (before, after) = part.split_once(separator)?;
-    let is_turn = ["不", "没", "很", "想", "会", "要", "会", "觉得", "有", "not"].iter().any(|word| after.trim().starts_with(word));
+    let is_turn = ["不", "没", "很", "想", "会", "要", "会", "觉得", "有", "not"]
+        .iter()
+        .any(|word| after.trim().starts_with(word));
     if is_turn || before.trim().is_empty() || after.trim().is_empty() {
         return None;
     }
@@ -401,10 +434,15 @@ fn options(question: &str) -> Option<[String; 2]> {
 /// Returns the aim of a question, and whether it asks about something bad.
 fn aim(text: &Text, has_options: bool) -> (Aim, bool) {
     let is = |aim: Aim| text.has_named("aim", aim.name());
-    let is_unwelcome = text.has_any("unwelcome") && !text.has_any("opposite");
-    let opens_with_doubt = || VOCABULARY.of("doubt").any(|list| {
-        list.name == "opening" && list.english.iter().any(|word| begins_with(&text.english, word))
-    }) && !text.has_named("doubt", "future");
+    // 会不会 asks, and does not deny.
+    let plain = Text { chinese: text.chinese.replace("会不会", "会"), english: text.english.clone() };
+    let is_unwelcome = text.has_any("unwelcome") && !plain.has_any("opposite");
+    let opens_with_doubt = || {
+        VOCABULARY
+            .of("doubt")
+            .any(|list| list.name == "opening" && list.english.iter().any(|word| begins_with(&text.english, word)))
+            && !text.has_named("doubt", "future")
+    };
     let aim = if is(Aim::When) {
         Aim::When
     } else if is(Aim::Who) {
@@ -422,10 +460,14 @@ fn aim(text: &Text, has_options: bool) -> (Aim, bool) {
 }
 
 fn aspects(topic: Topic, text: &Text) -> Vec<&'static str> {
-    let of_topic = |list: &&WordList| {
-        list.name.split_once('.').is_some_and(|(of, _)| of == topic.name()) && text.has(list)
-    };
-    VOCABULARY.of("aspect").filter(of_topic).filter_map(|list| list.name.split_once('.')).map(|(_, name)| name).collect()
+    let of_topic =
+        |list: &&WordList| list.name.split_once('.').is_some_and(|(of, _)| of == topic.name()) && text.has(list);
+    VOCABULARY
+        .of("aspect")
+        .filter(of_topic)
+        .filter_map(|list| list.name.split_once('.'))
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// Returns the topic with the greatest weight; none if no word was found. The health of an animal is a question about the

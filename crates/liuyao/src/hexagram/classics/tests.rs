@@ -154,3 +154,23 @@ fn every_plain_sentence_is_distinct_and_one_sentence() {
         }
     }
 }
+
+#[test]
+fn every_text_has_a_judgement_in_its_own_words() {
+    let mut count = 0;
+    for hexagram in Hexagram::all() {
+        let lines = hexagram.line_classics().into_iter().chain(hexagram.all_changing_classic()).map(LineClassic::text);
+        for (position, text) in (0..).zip(std::iter::once(hexagram.classical_judgement()).chain(lines)) {
+            let (_, clause) = hexagram.judgement_at(position).unwrap();
+            assert!(text.simplified.contains(clause), "{} {position}: {clause}", hexagram.number());
+            count += 1;
+        }
+        assert_eq!(hexagram.judgement_at(8), None);
+    }
+    assert_eq!(count, 450);
+    let judgement = |number, position| Hexagram::from_number(number).unwrap().judgement_at(position).unwrap().0;
+    // 无攸利 and 贞凶 beside 无咎 or 利.
+    for (number, position) in [(19, 3), (25, 6), (34, 6), (54, 6), (4, 3), (27, 3), (32, 1), (54, 0), (45, 3)] {
+        assert_eq!(judgement(number, position), Judgement::Warning, "{number} {position}");
+    }
+}
