@@ -449,6 +449,8 @@ fn aim(text: &Text, has_options: bool) -> (Aim, bool) {
         Aim::Who
     } else if has_options || is(Aim::Choice) {
         Aim::Choice
+    } else if text.has_any("hope") {
+        Aim::Wish
     } else if is(Aim::Fact) || opens_with_doubt() {
         Aim::Fact
     } else if is_unwelcome || text.has_any("fear") {
