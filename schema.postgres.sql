@@ -1075,6 +1075,7 @@ create table preferences (
     time_zone text collate "C",
     day_start text collate "C" not null check (day_start in ('23:00', '00:00')),
     quiet_hours text collate "C",  -- no pushes in these hours: 22:00-08:00
+    script text collate "C" check (script in ('simplified', 'traditional')),
     updated_at bigint not null
 );
 

@@ -1114,6 +1114,7 @@ create table preferences (
     time_zone text,
     day_start text not null check (day_start in ('23:00', '00:00')),
     quiet_hours text,                      -- no pushes in these hours: 22:00-08:00
+    script text check (script in ('simplified', 'traditional')),
     updated_at integer not null
 ) strict;
 

@@ -1,7 +1,5 @@
 //! The time and place of a casting, as clients send them.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
 use crate::{
     config::LimitsConfig,
     domain::{
-        divination::chart::{CastTime, DayStart},
+        divination::chart::{Branch, CALENDAR_YEARS, CalendarMoment, CastTime, DayStart, StemBranch},
         identity::preferences::{self, Preferences},
     },
     error::{Error, Fault, FieldCode, Result},
@@ -20,8 +18,6 @@ use crate::{
 
 /// Characters in the name of a time zone.
 const TIME_ZONE: usize = 64;
-/// Maximum lead of a client's clock over the service's.
-const AHEAD: Duration = Duration::from_hours(24);
 
 /// The time and place of a casting, and the user's day rule.
 pub struct CastMoment {
@@ -38,20 +34,24 @@ impl CastMoment {
     }
 }
 
-/// Reads `castAt` and `timeZone`. The zone and the day rule default to the user's preferences.
+/// Reads `castAt` or `castPillars`, and `timeZone`. The zone and the day rule default to the user's preferences.
 pub fn cast_moment(fields: &mut Fields<'_, '_>, cast_at_description: &'static str) -> Option<CastMoment> {
     let cast_at = fields.optional("castAt", cast_at_description);
+    let pillars = fields.optional(
+        "castPillars",
+        "In place of `castAt`, the branch of the month and the pillar of the day, such as `戌月甲寅日`. `castAt` is then \
+         noon of the last such day; year and hour are those of that time.",
+    );
     let time_zone = fields.optional(
         "timeZone",
         "Time zone of the user: an IANA name, or an offset such as `+08:00`. Default: the preference.",
     );
-    fields.cross_field(cast_at.zip(time_zone), read)
+    fields.cross_field(cast_at.zip(pillars).zip(time_zone), read)
 }
 
-fn read(
-    rules: &Rules<'_>,
-    (cast_at, time_zone): (Option<MaybeInvalid<CastAt>>, Option<MaybeInvalid<TimeZone>>),
-) -> Result<CastMoment> {
+type Times = (Option<MaybeInvalid<CastAt>>, Option<MaybeInvalid<CastPillars>>);
+
+fn read(rules: &Rules<'_>, (times, time_zone): (Times, Option<MaybeInvalid<TimeZone>>)) -> Result<CastMoment> {
     let Preferences { time_zone: preferred, day_start, .. } =
         preferences::find(&rules.context.app.core, rules.context.user()?)?;
     let home = || preferred.unwrap_or_else(|| rules.config.limits.time_zone.clone());
@@ -61,22 +61,66 @@ fn read(
         Some(Err(fault)) => (home(), Some(fault.in_field("timeZone"))),
         None => (home(), None),
     };
-    let in_zone =
-        |MaybeInvalid(cast_at): MaybeInvalid<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());
-    match (cast_at.map(in_zone).transpose(), no_zone) {
-        (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone, day_start }),
-        (cast_at, no_zone) => {
-            let no_time = cast_at.err().map(|fault| fault.in_field("castAt"));
-            Err(Error::fields(no_time.into_iter().chain(no_zone).collect()))
+    let cast_at = match times {
+        (Some(_), Some(_)) => {
+            let both = ("cannot be sent with `castAt`", "不能与 `castAt` 同时发送");
+            Err(Fault::new(FieldCode::NotAllowed, both).in_field("castPillars"))
         }
+        (Some(MaybeInvalid(at)), None) => at
+            .and_then(|at| in_calendar(at.0.in_zone(&time_zone)?, &time_zone))
+            .map(Some)
+            .map_err(|fault| fault.in_field("castAt")),
+        (None, Some(MaybeInvalid(pillars))) => pillars
+            .and_then(|pillars| pillars.latest_before(rules.clock.now(), &time_zone))
+            .map(Some)
+            .map_err(|fault| fault.in_field("castPillars")),
+        (None, None) => Ok(None),
+    };
+    match (cast_at, no_zone) {
+        (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone, day_start }),
+        (cast_at, no_zone) => Err(Error::fields(cast_at.err().into_iter().chain(no_zone).collect())),
     }
 }
 
-fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
-    if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
-        return Ok(at);
+/// Accepts the years for which there is a calendar.
+fn in_calendar(at: Timestamp, zone: &TimeZone) -> Result<Timestamp, Fault> {
+    let is_known = zone.local_time(at).is_some_and(|local| CALENDAR_YEARS.contains(&local.date().year()));
+    let fault = || Fault::new(FieldCode::OutOfRange, ("must be from 1900 to 2100", "须在 1900 年到 2100 年之间"));
+    is_known.then_some(at).ok_or_else(fault)
+}
+
+/// The branch of a month and the pillar of a day.
+pub struct CastPillars {
+    month: Branch,
+    day: StemBranch,
+}
+
+impl CastPillars {
+    fn latest_before(&self, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, Fault> {
+        let noon = CalendarMoment::latest_noon(self.month, self.day, zone.today(now), zone.as_jiff());
+        let fault = || Fault::new(FieldCode::OutOfRange, ("is no day since 1900", "1900 年以来没有这样的一天"));
+        noon.map(|noon| Timestamp(noon.second() * 1000)).ok_or_else(fault)
     }
-    Err(Fault::new(FieldCode::OutOfRange, ("must be from 1970 to a day from now", "须在 1970 年到一天之后之间")))
+}
+
+impl Parameter for CastPillars {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let sent = text(value)?;
+        let letters: String =
+            sent.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, '月' | '日')).collect();
+        let month = letters.chars().next().map(char::len_utf8).and_then(|length| letters.split_at_checked(length));
+        let read = month
+            .and_then(|(month, day)| Some(Self { month: Branch::from_name(month)?, day: StemBranch::from_name(day)? }));
+        let expected = (
+            "must be the branch of a month and the pillar of a day, such as 戌月甲寅日",
+            "须为月支与日柱，例如 戌月甲寅日",
+        );
+        read.ok_or_else(|| Fault::new(FieldCode::InvalidFormat, expected))
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        json!({ "type": "string", "maxLength": 16, "example": "戌月甲寅日" })
+    }
 }
 
 /// A time that may have to be read in a zone that is not known yet.

@@ -18,6 +18,8 @@ use super::{
     rate_limit,
     request_meta::RequestMeta,
 };
+use liuyao::script::to_traditional;
+
 use crate::{
     config::WrongCodeStatus,
     domain::operations::idempotency::StoredResponse,
@@ -459,18 +461,21 @@ impl<'error> Problem<'error> {
             (true, Locale::Chinese) => Code::Internal.chinese(),
             (false, locale) => error.detail_in(locale),
         };
+        let in_script = |text: Cow<'error, str>| {
+            if meta.is_traditional { to_traditional(&text).into() } else { text }
+        };
         let field = |field: &'error crate::error::FieldError| ProblemField {
             field: field.field.as_str().into(),
             code: field.code.name(),
-            message: field.message.in_locale(locale).into(),
+            message: in_script(field.message.in_locale(locale).into()),
         };
         let confirmation = error.confirmation.as_ref();
         Self {
             r#type: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
-            detail: detail.into(),
-            message: message(code, error, meta.locale),
+            detail: in_script(detail.into()),
+            message: in_script(message(code, error, meta.locale)),
             code: code.name(),
             request_id: meta.request_id.as_str().into(),
             trace_id: error.trace_id.as_deref().map(Into::into),

@@ -23,7 +23,7 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, FieldError},
     http::{
-        content_negotiation::preferred_locale,
+        content_negotiation::{language_tag, preferred_locale},
         held_bytes::{HeldBytes, HeldPools, Peer},
     },
     types::{Locale, UserId},
@@ -42,6 +42,8 @@ pub struct RequestMeta {
     pub locale: Locale,
     /// The language that the client prefers, if it names one.
     pub named_locale: Option<Locale>,
+    /// True if the client prefers traditional characters.
+    pub is_traditional: bool,
     /// The status of a wrong verification code.
     pub wrong_code_status: WrongCodeStatus,
     /// The endpoint, once the router has matched it.
@@ -67,6 +69,7 @@ impl RequestMeta {
             started,
             locale: named_locale.unwrap_or(Locale::Chinese),
             named_locale,
+            is_traditional: language_tag(headers).is_traditional,
             wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
             console: OnceLock::new(),

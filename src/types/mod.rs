@@ -33,7 +33,7 @@ pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use host_pattern::HostPattern;
 pub use json::JsonText;
-pub use liuyao::{Date, LocalTime, Locale};
+pub use liuyao::{ChineseScript, Date, LocalTime, Locale};
 pub use micro_amount::{InvalidMicroAmount, MicroAmount};
 pub(crate) use named_enum::{NamedEnum, named_enum, serialize_by_name};
 pub use network::{is_internal, parse_network};

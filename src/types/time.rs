@@ -106,6 +106,10 @@ impl Serialize for Timestamp {
 pub struct TimeZone(tz::TimeZone);
 
 impl TimeZone {
+    pub fn as_jiff(&self) -> &tz::TimeZone {
+        &self.0
+    }
+
     /// Returns the time at which clocks in the zone show `local`, or `None` outside the years -9999 to 9999.
     pub fn at(&self, local: civil::DateTime) -> Option<Timestamp> {
         self.0.to_timestamp(local).ok().map(|timestamp| Timestamp(timestamp.as_millisecond()))

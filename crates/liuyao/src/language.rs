@@ -1,4 +1,4 @@
-//! The languages of texts.
+//! The languages and scripts of texts.
 
 use named_enum::named_enum;
 
@@ -8,5 +8,14 @@ named_enum! {
     pub enum Locale {
         Chinese = "zh",
         English = "en",
+    }
+}
+
+named_enum! {
+    /// A script of Chinese.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ChineseScript {
+        Simplified = "simplified",
+        Traditional = "traditional",
     }
 }

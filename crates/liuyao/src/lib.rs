@@ -13,5 +13,5 @@ mod local_time;
 
 pub use cycle::{Branch, Element, ElementRelation, Stem, StemBranch};
 pub use jiff::civil::Date;
-pub use language::Locale;
+pub use language::{ChineseScript, Locale};
 pub use local_time::LocalTime;

@@ -4,8 +4,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// Encloses text that [`to_traditional`] copies, such as a quotation. Both are removed.
-pub const VERBATIM: [char; 2] = ['\u{E000}', '\u{E001}'];
+/// Enclose text that [`to_traditional`] copies, such as a quotation. Both are removed.
+const VERBATIM: [char; 2] = ['\u{E000}', '\u{E001}'];
 
 static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
     let rows = include_str!("../../../assets/traditional-simplified.tsv").lines();
@@ -60,6 +60,12 @@ pub fn to_traditional(text: &str) -> String {
         }
     }
     converted
+}
+
+/// Marks text that must not change its script.
+pub fn verbatim(text: &str) -> String {
+    let [start, end] = VERBATIM;
+    format!("{start}{}{end}", text.replace(VERBATIM, ""))
 }
 
 /// Returns the text without the marks around text to copy.

@@ -4,6 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::{Common, cli_authority, key_values, or_empty, record_audit, row, table};
+use liuyao::interpreter::View;
+
 use crate::{
     app::App,
     config::configuration_error,
@@ -150,6 +152,7 @@ fn prompt(app: &App, args: &TestArgs, lines: Lines) -> Result<TestPrompt> {
         method: Some(Method::Manual.name()),
         locale: args.lang,
         tag: LanguageTag::default(),
+        view: View::default(),
     };
     let request = interpretation::request_for_test(&app.model_calls, &question)?;
     Ok(TestPrompt { version: app.model_calls.prompts.version(PromptKind::Interpretation, args.lang), request })

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 
+use liuyao::script::verbatim;
+
 use crate::{
     domain::{
         Each,
@@ -249,8 +251,9 @@ fn request(
 ) -> ModelRequest {
     let core = &calls.core;
     let today = core.config.limits.time_zone.today(core.clock.now());
-    let content = message(&calls.prompts, conversation.locale, &introduction(profile, today));
-    let content = help::with_rule(content, help.as_ref(), conversation.locale);
+    let about_user = verbatim(&json!(introduction(profile, today)).to_string());
+    let content = calls.prompts.chat(conversation.locale, &about_user);
+    let content = written.convert(&help::with_rule(content, help.as_ref(), conversation.locale));
     let system = ModelMessage { role: MessageRole::System, content };
     let limit = core.config.llm.max_tokens;
     ModelRequest {

@@ -7,21 +7,20 @@ use std::{path::Path, sync::LazyLock};
 
 use serde::Deserialize;
 
+use liuyao::interpreter::Written;
+
 use crate::{
     config::Config,
     core::Core,
     domain::{
         identity::{preferences, users},
-        moderation::risk::{Risk, RiskClass, Script, comparison_form, is_pinyin, script_of},
+        moderation::risk::{Risk, RiskClass, Script, is_pinyin, script_of},
     },
     error::Result,
     metrics::Counter,
-    providers::llm::{
-        ServiceAnswer,
-        builtin::{MissingPerson, Written},
-    },
+    providers::llm::ServiceAnswer,
     templates::{self, Template, TemplateSpec},
-    types::{LanguageTag, Locale, UserId},
+    types::{ChineseScript, LanguageTag, Locale, UserId},
 };
 
 const SETTING: &str = "help.template_dir";
@@ -88,6 +87,8 @@ pub struct Asker {
     pub time_zone: Option<String>,
     pub locale: Option<Locale>,
     pub prefers_traditional: bool,
+    /// The script that the preferences or the language tag name.
+    pub script: Option<ChineseScript>,
 }
 
 /// The place where a question is asked.
@@ -108,12 +109,6 @@ pub struct HelpAnswer {
 }
 
 impl HelpAnswer {
-    /// Returns what the offline interpreter needs to read a casting about a missing person.
-    pub fn missing_person(&self, question: &str) -> Option<MissingPerson> {
-        let (is_missing, written) = (self.class == RiskClass::MissingPerson, self.written);
-        is_missing.then(|| MissingPerson { question: comparison_form(question), written })
-    }
-
     /// Returns the answer in the form in which a model request carries it.
     pub fn into_service_answer(self) -> ServiceAnswer {
         ServiceAnswer { text: self.text, is_whole: self.is_whole }
@@ -199,13 +194,28 @@ impl Asker {
             let of_phone = phone.and_then(|number| number.region(&core.phone_rules));
             let region = of_phone.map(|region| region.to_string()).or_else(|| tag.region_code());
             let writes_traditional = region.as_deref().is_some_and(|region| TRADITIONAL.contains(&region));
+            let preferences = preferences::find_in(tx, user)?;
+            let script = preferences.script.or(tag.is_traditional.then_some(ChineseScript::Traditional));
             Ok(Self {
-                time_zone: preferences::find_in(tx, user)?.time_zone.map(|zone| zone.to_string()),
+                time_zone: preferences.time_zone.map(|zone| zone.to_string()),
                 locale: Some(locale),
-                prefers_traditional: tag.is_traditional || writes_traditional,
+                prefers_traditional: script.map_or(writes_traditional, |script| script == ChineseScript::Traditional),
+                script,
                 region,
             })
         })
+    }
+
+    /// Returns the language and script of a reading in a language: the preferred script, else that of the question, else
+    /// that of the asker's region.
+    pub fn written(&self, question: &str, locale: Locale) -> Written {
+        match (locale, self.script, script_of(question)) {
+            (Locale::English, ..) => Written::English,
+            (_, Some(ChineseScript::Traditional), _) | (_, None, Script::Traditional) => Written::Traditional,
+            (_, Some(ChineseScript::Simplified), _) | (_, None, Script::Simplified) => Written::Simplified,
+            _ if self.prefers_traditional => Written::Traditional,
+            _ => Written::Simplified,
+        }
     }
 
     /// Returns the language of a question. Latin letters are English unless they are pinyin of a Chinese reader, whose

@@ -9,7 +9,7 @@ use crate::{
     domain::{divination::chart::DayStart, identity::users},
     error::Result,
     store::{Pending, Read, Row, RowResult, Write},
-    types::{Locale, QuietHours, TimeZone, Timestamp, UserId, named_enum},
+    types::{ChineseScript, Locale, QuietHours, TimeZone, Timestamp, UserId, named_enum},
 };
 
 named_enum! {
@@ -34,6 +34,8 @@ pub struct Preferences {
     pub activity: bool,
     pub promotion: bool,
     pub locale: Option<Locale>,
+    /// The script of Chinese texts.
+    pub script: Option<ChineseScript>,
     pub time_zone: Option<TimeZone>,
     /// The day rule of new castings.
     pub day_start: DayStart,
@@ -50,6 +52,7 @@ impl Preferences {
         activity: true,
         promotion: true,
         locale: None,
+        script: None,
         time_zone: None,
         day_start: DayStart::At23,
         quiet_hours: None,
@@ -74,6 +77,8 @@ pub struct PreferencesChange {
     pub promotion: Option<bool>,
     /// `Some(None)` resets it.
     pub locale: Option<Option<Locale>>,
+    /// `Some(None)` resets it.
+    pub script: Option<Option<ChineseScript>>,
     /// `Some(None)` resets it.
     pub time_zone: Option<Option<TimeZone>>,
     pub day_start: Option<DayStart>,
@@ -102,7 +107,7 @@ pub fn time_zone(core: &Core, user: UserId) -> Result<TimeZone> {
 
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     let found = tx.first(
-        "select account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours from preferences \
+        "select account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours, script from preferences \
          where user_id = ?1",
         [user.0],
         preferences_of,
@@ -119,6 +124,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
             "activity": chosen.activity,
             "promotion": chosen.promotion,
             "locale": chosen.locale.map(Locale::name),
+            "script": chosen.script.map(ChineseScript::name),
             "timeZone": chosen.time_zone.as_ref().map(ToString::to_string),
             "dayStart": chosen.day_start.name(),
             "quietHours": chosen.quiet_hours.map(|hours| hours.to_string()),
@@ -136,7 +142,8 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
     users::require_in(tx, user)?;
     tx.one(
         "insert into preferences (user_id, account, activity, promotion, locale, time_zone, day_start, updated_at, \
-         quiet_hours) values (?1, coalesce(?2, 1), coalesce(?3, 1), coalesce(?4, 1), ?6, ?8, coalesce(?9, ?10), ?11, ?13) \
+         quiet_hours, script) \
+         values (?1, coalesce(?2, 1), coalesce(?3, 1), coalesce(?4, 1), ?6, ?8, coalesce(?9, ?10), ?11, ?13, ?15) \
          on conflict (user_id) do update set account = coalesce(?2, preferences.account), \
          activity = coalesce(?3, preferences.activity), \
          promotion = coalesce(?4, preferences.promotion), \
@@ -144,8 +151,9 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
          time_zone = case when ?7 = 1 then ?8 else preferences.time_zone end, \
          day_start = coalesce(?9, preferences.day_start), \
          quiet_hours = case when ?12 = 1 then ?13 else preferences.quiet_hours end, \
+         script = case when ?14 = 1 then ?15 else preferences.script end, \
          updated_at = case when ?11 > preferences.updated_at then ?11 else preferences.updated_at + 1 end \
-         returning account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours",
+         returning account, activity, promotion, locale, time_zone, day_start, updated_at, quiet_hours, script",
         (
             user.0,
             change.account,
@@ -160,6 +168,8 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &PreferencesChange) -> Result
             tx.now.0,
             change.quiet_hours.is_some(),
             change.quiet_hours.flatten().map(|hours| hours.to_string()),
+            change.script.is_some(),
+            change.script.flatten().map(ChineseScript::name),
         ),
         preferences_of,
     )
@@ -176,5 +186,6 @@ fn preferences_of(row: &Row<'_>) -> RowResult<Preferences> {
         day_start: row.get_parsed(5, DayStart::from_name)?,
         updated_at: Some(Timestamp(row.get(6)?)),
         quiet_hours: row.get::<Option<String>>(7)?.and_then(|text| text.parse().ok()),
+        script: row.get::<Option<String>>(8)?.and_then(|name| ChineseScript::from_name(&name)),
     })
 }

@@ -52,7 +52,7 @@ use crate::{
         payment::{OrderState, TradeStatus},
         push::PushService,
     },
-    types::{Locale, NamedEnum, SuspensionScope, serialize_by_name},
+    types::{ChineseScript, Locale, NamedEnum, SuspensionScope, serialize_by_name},
 };
 
 /// Declares types that stand for enumerations of another crate in the schemas of fields.
@@ -68,6 +68,7 @@ macro_rules! stand_ins {
 }
 
 stand_ins! {
+    ChineseScriptName = ChineseScript;
     DayStartName = DayStart;
     LocaleName = Locale;
     SelectedPartName = SelectedPart;
@@ -135,6 +136,7 @@ enumerations! {
     SuspensionSource = "SuspensionSource", "staff", "The author of a suspension.";
     UserState = "UserState", "active", "The state of a user.";
     SettlementEffect = "Verdict", "credited", "Outcome of a callback.";
+    ChineseScriptName = "ChineseScript", "traditional", "A script of Chinese.";
     ContentTypeName = "ContentType", "question", "The use of a text.";
     SeverityName = "Severity", "medium", "The severity of a listed word.";
     MatchWayName = "MatchWay", "exact", "The way in which a listed word was found, the most certain first.";

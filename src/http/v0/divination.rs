@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use liuyao::interpreter::View;
+
 use crate::{
     app::App,
     domain::{
@@ -112,6 +114,7 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
             method: None,
             locale,
             tag,
+            view: View::default(),
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let (trace_id, provider, model) = (prepared.trace_id.clone(), prepared.provider, prepared.model.clone());

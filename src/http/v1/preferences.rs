@@ -17,19 +17,20 @@ use crate::{
         body::RawValue,
         openapi::{
             document::object,
-            enums::{DayStartName, LocaleName},
+            enums::{ChineseScriptName, DayStartName, LocaleName},
             schemas::enumerated,
         },
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Locale, QuietHours, TimeZone, Timestamp},
+    types::{ChineseScript, LanguageTag, Locale, QuietHours, TimeZone, Timestamp},
 };
 
 parameters! {
     ChangePreferencesParams(fields) {
-        locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text resets it.");
+        locale: Option<Revocable<NamedLocale>> = fields.optional("locale", "The language of messages. An empty text resets it. `zh-TW`, `zh-HK` and `zh-Hant` also choose the traditional script, `zh-CN` and `zh-Hans` the simplified one.");
+        script: Option<Revocable<ChineseScript>> = fields.optional("script", "The script of readings, pictures and messages in Chinese: `simplified` or `traditional`. An empty text resets it; `Accept-Language` (`zh-TW`, `zh-HK`, `zh-Hant`) then decides.");
         time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "Time zone: an IANA name, or an offset such as `+08:00`. An empty text resets it.");
         day_start: Option<DayStart> = fields.optional("dayStart", "The time at which the next day begins in charts of new castings: `23:00` or `00:00`.");
         quiet_hours: Option<Revocable<QuietHours>> = fields.optional("quietHours", "Hours of the day without pushes, in the time zone: `22:00-08:00`. An empty text resets them.");
@@ -49,6 +50,9 @@ pub struct PreferencesResponse {
     /// Null if never set; `Accept-Language` applies then.
     #[schema(value_type = Option<LocaleName>)]
     locale: Option<&'static str>,
+    /// The script of texts in Chinese. Null if never set; `Accept-Language` applies then.
+    #[schema(value_type = Option<ChineseScriptName>)]
+    script: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,
     #[schema(value_type = DayStartName)]
@@ -89,6 +93,7 @@ impl From<preferences::Preferences> for PreferencesResponse {
         Self {
             notifications,
             locale: found.locale.map(Locale::name),
+            script: found.script.map(ChineseScript::name),
             time_zone: found.time_zone.map(|zone| zone.to_string()),
             day_start: found.day_start.name(),
             quiet_hours: found.quiet_hours.map(|hours| hours.to_string()),
@@ -103,11 +108,14 @@ pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preference
 
 pub async fn change(context: RequestContext, change: ChangePreferencesParams) -> Result<Json<PreferencesResponse>> {
     let Switches { account, activity, promotion } = change.switches;
+    let locale = change.locale.map(|Revocable(locale)| locale);
+    let named_script = locale.flatten().and_then(|named| named.script);
     let change = preferences::PreferencesChange {
         account,
         activity,
         promotion,
-        locale: change.locale.map(|Revocable(locale)| locale),
+        locale: locale.map(|named| named.map(|named| named.locale)),
+        script: change.script.map(|Revocable(script)| script).or(named_script.map(Some)),
         time_zone: change.time_zone.map(|Revocable(zone)| zone),
         day_start: change.day_start,
         quiet_hours: change.quiet_hours.map(|Revocable(hours)| hours),
@@ -224,16 +232,44 @@ impl Parameter for QuietHours {
     }
 }
 
-impl Parameter for Locale {
+/// A language as a client names it: `zh`, `zh-TW`, `en_GB`.
+#[derive(Clone, Copy)]
+pub struct NamedLocale {
+    pub locale: Locale,
+    /// The script that the tag implies.
+    pub script: Option<ChineseScript>,
+}
+
+impl Parameter for NamedLocale {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(value)?.trim().to_ascii_lowercase();
+        let tag = text(value)?;
+        let name = tag.trim().to_ascii_lowercase();
         // A regional variant selects its language: `zh-CN`, `en_GB`.
-        let language = name.split(['-', '_']).next().unwrap_or_default();
-        Self::from_name(language)
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, ("must be zh or en", "须为 zh 或 en")))
+        let (language, variant) = name.split_once(['-', '_']).unwrap_or((&name, ""));
+        let fault = || Fault::new(FieldCode::UnknownValue, ("must be zh or en", "须为 zh 或 en"));
+        let locale = Locale::from_name(language).ok_or_else(fault)?;
+        let script = match (locale, LanguageTag::parse(&tag).is_traditional) {
+            (Locale::English, _) => None,
+            (Locale::Chinese, true) => Some(ChineseScript::Traditional),
+            (Locale::Chinese, false) => (!variant.is_empty()).then_some(ChineseScript::Simplified),
+        };
+        Ok(Self { locale, script })
     }
 
     fn schema(_: &LimitsConfig) -> Value {
         enumerated("Locale", "zh")
+    }
+}
+
+impl Parameter for ChineseScript {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let fault = || {
+            Fault::new(FieldCode::UnknownValue, ("must be simplified or traditional", "须为 simplified 或 traditional"))
+        };
+        Self::from_name(text(value)?.trim()).ok_or_else(fault)
+    }
+
+    fn schema(_: &LimitsConfig) -> Value {
+        enumerated("ChineseScript", "traditional")
     }
 }

@@ -72,7 +72,7 @@ pub struct Pillars {
 }
 
 /// The local years for which the instants of the months are known.
-const YEARS: std::ops::RangeInclusive<i16> = 1900..=2100;
+pub const CALENDAR_YEARS: std::ops::RangeInclusive<i16> = 1900..=2100;
 /// Seconds by which a clock may be off, and by less than which sources of the instants differ.
 const TOLERANCE: i64 = 180;
 const DAY: i64 = 86_400;
@@ -81,7 +81,7 @@ const HOUR: i64 = 3_600;
 impl CalendarMoment {
     /// Returns the description of a time; none unless the local year is from 1900 to 2100.
     pub fn new(local: LocalTime, day_start: DayStart) -> Option<Self> {
-        if !YEARS.contains(&local.date().year()) {
+        if !CALENDAR_YEARS.contains(&local.date().year()) {
             return None;
         }
         let second = local.second();
@@ -103,7 +103,8 @@ impl CalendarMoment {
         let until = days_since_1970(until)?;
         let last = (0..60).map(|back| until - back).find(|number| day_pillar(*number) == day)?;
         (0..).map(|cycles| last - 60 * cycles).map_while(|number| noon(number, zone)).find(|noon| {
-            YEARS.contains(&noon.date().year()) && month_pillar(solar_terms::month_at(noon.second())).branch() == month
+            CALENDAR_YEARS.contains(&noon.date().year())
+                && month_pillar(solar_terms::month_at(noon.second())).branch() == month
         })
     }
 
@@ -126,7 +127,7 @@ impl CalendarMoment {
 fn noon(day: i64, zone: &TimeZone) -> Option<LocalTime> {
     let date = Date::new(1970, 1, 1).ok()?.checked_add(day.days()).ok()?;
     let noon = zone.to_timestamp(date.at(12, 0, 0, 0)).ok()?.as_millisecond();
-    LocalTime::at(noon, zone).filter(|noon| *YEARS.start() <= noon.date().year())
+    LocalTime::at(noon, zone).filter(|noon| *CALENDAR_YEARS.start() <= noon.date().year())
 }
 
 fn days_since_1970(date: Date) -> Option<i64> {

@@ -17,7 +17,7 @@ mod plum_blossom;
 
 use serde::Serialize;
 
-pub use calendar::{CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
+pub use calendar::{CALENDAR_YEARS, CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
 pub use lunar::LunarDate;
 pub use marks::{Mark, MarkKind};
 pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage, element as trigram_element};

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub use assessment::{Assessment, Evidence, Outlook, Reason, Timing, Weight, assess};
 pub use question::{Aim, Matter, Person, Sought, Topic};
 
-use crate::{Locale, chart::Chart, hexagram::Facts, script};
+use crate::{ChineseScript, Locale, chart::Chart, hexagram::Facts, script};
 
 /// The input of an interpretation.
 #[derive(Clone, Debug)]
@@ -34,8 +34,25 @@ pub struct Reading {
     pub method: Option<&'static str>,
     /// The chart; none if no hexagram is known. Of a hexagram whose changing lines are unknown, that of its lines at rest.
     pub chart: Option<Chart>,
+    pub view: View,
     /// True for a question about a missing person, who is never read as a lost object.
     pub is_about_missing_person: bool,
+}
+
+/// The side from which a casting is read. Each gives another text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// The line for the matter, with evidence.
+    #[default]
+    Matter,
+    /// The way from one hexagram to the next.
+    Images,
+    /// Each line, from the bottom.
+    Lines,
+}
+
+impl View {
+    pub const ALL: [Self; 3] = [Self::Matter, Self::Images, Self::Lines];
 }
 
 /// The language and script of an answer.
@@ -52,6 +69,15 @@ impl Written {
         match self {
             Self::Simplified | Self::Traditional => Locale::Chinese,
             Self::English => Locale::English,
+        }
+    }
+
+    /// Returns the script of Chinese.
+    pub const fn script(self) -> Option<ChineseScript> {
+        match self {
+            Self::Simplified => Some(ChineseScript::Simplified),
+            Self::Traditional => Some(ChineseScript::Traditional),
+            Self::English => None,
         }
     }
 
@@ -80,4 +106,11 @@ pub fn interpret(reading: &Reading) -> String {
         writing::paragraphs(reading).join("\n\n")
     };
     reading.written.convert(&text)
+}
+
+/// Returns what the interpreter makes of question and chart, as data; none without a chart.
+pub fn analysis(reading: &Reading) -> Option<serde_json::Value> {
+    let matter = Matter::of(reading);
+    let assessment = assess(reading.chart.as_ref()?, &matter, reading.facts.cast.is_some())?;
+    Some(writing::analysis(reading, &matter, &assessment))
 }

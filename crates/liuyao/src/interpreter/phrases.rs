@@ -3,8 +3,6 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::Written;
-use crate::script::VERBATIM;
-
 static PHRASES: LazyLock<HashMap<&'static str, [&'static str; 2]>> = LazyLock::new(|| {
     let rows = include_str!("../../../../assets/interpreter/phrases.tsv").lines().skip(1);
     rows.filter_map(|row| {
@@ -70,12 +68,6 @@ impl Phrases {
         });
         letters.collect()
     }
-}
-
-/// Marks text that must not change its script.
-pub(super) fn verbatim(text: &str) -> String {
-    let [start, end] = VERBATIM;
-    format!("{start}{}{end}", text.replace(VERBATIM, ""))
 }
 
 fn fill(phrase: &str, values: &[(&str, &str)]) -> String {

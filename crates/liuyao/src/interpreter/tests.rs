@@ -21,6 +21,7 @@ fn reading(written: Written, lines: &str, question: &str, moment: Option<Calenda
         facts: Facts::from_cast(cast),
         method: Some("three_coins"),
         chart: Some(Chart::new(&cast, moment.ok_or(MissingMoment::Unknown))),
+        view: View::default(),
         is_about_missing_person: false,
     }
 }
@@ -262,6 +263,7 @@ proptest! {
         seconds in proptest::option::of(-3_000_000_000_i64..5_000_000_000),
         gender in proptest::option::of(proptest::bool::ANY),
         written in proptest::sample::select(vec![Written::Simplified, Written::Traditional, Written::English]),
+        view in proptest::sample::select(View::ALL.to_vec()),
         is_numbers: bool,
     ) {
         let moment = seconds.and_then(|second| {
@@ -269,6 +271,7 @@ proptest! {
         });
         let reading = Reading {
             question_type: kind,
+            view,
             asker: gender.map(|is_male| if is_male { AskerGender::Male } else { AskerGender::Female }),
             method: Some(if is_numbers { "numbers" } else { "yarrow_stalks" }),
             ..reading(written, &lines, &asked, moment)
@@ -290,8 +293,12 @@ fn every_hexagram_topic_and_aim_has_a_reading() {
                 let lines = cast.lines().to_string();
                 let asked = ask[(usize::from(primary.number()) + place) % ask.len()];
                 let reading = Reading { question_type: Some(topic.name().to_owned()), ..now(written, &lines, asked) };
-                let text = interpret(&reading);
-                assert_eq!(flaw(&text), None, "{} {asked}: {text}", topic.name());
+                let mut texts = View::ALL.map(|view| interpret(&Reading { view, ..reading.clone() }));
+                for text in &texts {
+                    assert_eq!(flaw(text), None, "{} {asked}: {text}", topic.name());
+                }
+                texts.sort_unstable();
+                assert!(texts[0] != texts[1] && texts[1] != texts[2]);
             }
         }
     }

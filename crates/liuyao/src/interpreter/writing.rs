@@ -1,18 +1,18 @@
 //! Writes a reading: one tree that chooses phrases for all languages.
 
 use super::{
-    Aim, Assessment, Matter, Outlook, Reading, Reason, Sought, Timing, Topic, Written, assess,
-    phrases::{Phrases, verbatim},
-    question::PartnerReason,
+    Aim, Assessment, Matter, Outlook, Reading, Reason, Sought, Timing, Topic, View, Weight, Written, assess,
+    phrases::Phrases, question::PartnerReason,
 };
 use crate::{
     Branch, ElementRelation,
     chart::{
-        ActingTrigram, BodyAndUse, ChartLine, ClashEffect, Kin, LineNature, SelectedText, Stage, TextSelection,
-        trigram_element,
+        ActingTrigram, BodyAndUse, ChartLine, ClashEffect, Kin, LineNature, LineRole, SelectedText, Stage, StarPlace,
+        TextSelection, trigram_element,
     },
     hexagram::{ClassicalText, Hexagram, Judgement, LineClassic, Trigram},
     interpreter::AskerGender,
+    script::verbatim,
 };
 
 /// Maximum characters quoted from a question.
@@ -53,11 +53,17 @@ impl Writer<'_> {
         let chart = self.reading.chart.as_ref();
         let assessment = chart.and_then(|chart| assess(chart, matter, facts.cast.is_some()));
         let texts = self.texts(primary);
-        let mut paragraphs = vec![self.opening(primary, matter), self.quotations(&texts), self.images(primary)];
-        paragraphs.extend(self.body_and_use());
-        if let Some(assessment) = &assessment {
-            let scene = Scene { writer: self, assessment };
-            paragraphs.extend([scene.setting(), scene.evidence(), scene.sides(), scene.timing()]);
+        let mut paragraphs = vec![self.opening(primary, matter), self.quotations(&texts)];
+        let scene = assessment.as_ref().map(|assessment| Scene { writer: self, assessment });
+        match (self.reading.view, &scene) {
+            (View::Images, _) => paragraphs.push(self.way(primary)),
+            (View::Lines, Some(scene)) => paragraphs.extend([scene.setting(), scene.each_line(), scene.timing()]),
+            (_, Some(scene)) => {
+                paragraphs.push(self.images(primary));
+                paragraphs.extend(self.body_and_use());
+                paragraphs.extend([scene.setting(), scene.evidence(), scene.sides(), scene.timing()]);
+            }
+            (_, None) => paragraphs.push(self.images(primary)),
         }
         if chart.is_none_or(|chart| chart.moment.is_none()) {
             paragraphs.push(self.trigrams(primary, matter.topic));
@@ -228,6 +234,32 @@ impl Writer<'_> {
             None => String::new(),
         };
         words.join(&[say("image", primary), further.trim_start().to_owned()])
+    }
+
+    /// Returns the hexagrams that the primary one contains, faces and leads to.
+    fn way(&self, primary: Hexagram) -> String {
+        let (words, locale) = (self.words, self.reading.written.locale());
+        let say = |key: &str, hexagram: Hexagram| {
+            words.say(
+                key,
+                &[
+                    ("name", &self.called(hexagram)),
+                    ("text", &self.classic(hexagram.classical_image())),
+                    ("plain", hexagram.plain_judgement(locale)),
+                    ("image", hexagram.image(locale)),
+                    ("counsel", hexagram.counsel(locale)),
+                ],
+            )
+        };
+        let figure = primary.figure();
+        let inverted = Hexagram::from_figure(std::array::from_fn(|line| figure[5 - line]));
+        let opposite = Hexagram::from_figure(figure.map(|is_yang| !is_yang));
+        let end =
+            self.reading.facts.relating.map_or_else(|| say("view.stay", primary), |relating| say("view.end", relating));
+        let way =
+            [say("view.way", primary.nuclear()), say("view.inverted", inverted), say("view.opposite", opposite), end];
+        let now = say("view.now", primary) + words.get("sentence.end").trim_end();
+        words.join(&[vec![words.get("view.image").to_owned(), now], way.to_vec()].concat())
     }
 
     /// Returns body and use of a casting by time or numbers, in which exactly one line changes.
@@ -582,6 +614,48 @@ impl Scene<'_> {
         )
     }
 
+    /// Returns the part, strength, movement and stars of each line.
+    fn each_line(&self) -> String {
+        let (words, assessment) = (self.words(), self.assessment);
+        let describe = |line: &ChartLine| {
+            let role = match line.role {
+                Some(LineRole::Subject) => words.get("view.line.subject").to_owned(),
+                Some(LineRole::Object) => {
+                    words.say("view.line.object", &[("other", words.term("other", assessment.matter.topic.name()))])
+                }
+                None => String::new(),
+            };
+            let strength = Weight::of(line).map(|weight| words.term("view.line", weight.name()));
+            let moves = match line.becomes {
+                Some(new) => words.say("view.line.moves", &[("becomes", &self.nature(new.nature))]),
+                None if line.is_active() => words.get("view.line.stirred").to_owned(),
+                None => String::new(),
+            };
+            let has = |place: &&StarPlace| place.branches.contains(&line.nature.branch);
+            let stars: Vec<&str> =
+                assessment.chart.stars.iter().filter(has).map(|place| words.term("star", place.star.name())).collect();
+            let stars = if stars.is_empty() {
+                String::new()
+            } else {
+                words.say("view.line.stars", &[("list", &stars.join(words.get("list.and")))])
+            };
+            words.say(
+                "view.line",
+                &[
+                    ("line", &self.line(line)),
+                    ("role", self.role(line.nature.kin)),
+                    ("spirit", &role),
+                    ("strength", strength.unwrap_or_default()),
+                    ("moves", &moves),
+                    ("stars", &stars),
+                ],
+            )
+        };
+        let lines: Vec<String> = assessment.chart.lines.iter().map(describe).collect();
+        let all = lines.join(words.get("clause.end")) + words.get("sentence.end").trim_end();
+        words.join(&[words.get("view.lines").to_owned(), all])
+    }
+
     /// Returns the relation of asker and other side.
     fn sides(&self) -> String {
         let (words, assessment) = (self.words(), self.assessment);
@@ -760,4 +834,39 @@ fn quoted(question: &str) -> Option<String> {
         quote.push('…');
     }
     Some(quote)
+}
+
+/// Returns topic, aim, 用神 with its helpers and enemies, evidence and next days as data, with its phrases in words.
+pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessment<'_>) -> serde_json::Value {
+    let writer = Writer { reading, words: Phrases(reading.written) };
+    let scene = Scene { writer: &writer, assessment };
+    let said = |text: String| reading.written.convert(&text);
+    let significator = &assessment.significator;
+    let evidence = assessment.evidence.iter().map(|it| {
+        let text = said(scene.reason(it.reason, it.position));
+        serde_json::json!({ "weight": it.weight, "position": it.position, "text": text })
+    });
+    let [source, harm, rival] = assessment.gods().map(Kin::name);
+    serde_json::json!({
+        "topic": matter.topic.name(),
+        "aim": matter.aim.name(),
+        "isUnwelcome": matter.is_unwelcome,
+        "person": matter.person.map(|person| person.name()),
+        "circumstances": matter.aspects,
+        "options": matter.options,
+        "secondTopic": matter.second.as_ref().map(|(topic, _)| topic.name()),
+        "line": {
+            "用神": significator.nature().kin.name(),
+            "branch": significator.nature().branch.name(),
+            "position": significator.line.position,
+            "isHidden": significator.hidden.is_some(),
+            "strength": assessment.weight.map(|weight| weight.name()),
+            "元神": source,
+            "忌神": harm,
+            "仇神": rival,
+        },
+        "evidence": evidence.collect::<Vec<_>>(),
+        "outlook": assessment.outlook.name(),
+        "days": assessment.timings.iter().map(|timing| said(scene.time(*timing))).collect::<Vec<_>>(),
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     domain::divination::{chart::CastTime, hexagram::Cast},
+    providers::llm::builtin::View,
     types::{JsonText, LanguageTag, Locale},
 };
 
@@ -21,4 +22,6 @@ pub struct CastingQuestion {
     pub locale: Locale,
     /// The region and script that the client prefers.
     pub tag: LanguageTag,
+    /// The side from which the offline interpreter reads it.
+    pub view: View,
 }

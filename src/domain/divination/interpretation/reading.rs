@@ -3,48 +3,30 @@
 use super::question::CastingQuestion;
 use crate::{
     domain::divination::{
-        chart::{BodyAndUse, TextSelection, chart_of},
+        chart::chart_of,
         hexagram::{Cast, Facts},
     },
-    providers::llm::builtin::{AskerGender, BodyAndUseFacts, ClassicFacts, Reading},
-    types::Locale,
+    providers::llm::builtin::{AskerGender, Reading, Written},
 };
 
-/// Returns all that is known about the question and its casting.
-pub(super) fn reading(question: &CastingQuestion, facts: &Facts, asker: Option<AskerGender>) -> Reading {
+/// Returns all that is known about the question and its casting. Of a hexagram whose changing lines are unknown, the chart
+/// is that of its lines at rest.
+pub(super) fn reading(
+    question: &CastingQuestion,
+    facts: &Facts,
+    asker: Option<AskerGender>,
+    (written, is_about_missing_person): (Written, bool),
+) -> Reading {
+    let charted = facts.cast.or_else(|| facts.primary.map(|primary| Cast::from_hexagram(primary, &[])));
     Reading {
-        locale: question.locale,
+        written,
         question_type: question.question_type.clone(),
         question: question.question.clone(),
         asker,
-        facts: facts.described(question.locale),
-        classic: classic(facts, question.locale),
+        facts: facts.clone(),
         method: question.method,
-        chart: charted_cast(facts).map(|cast| chart_of(&cast, question.cast_time.as_ref()).described()),
-        body_and_use: body_and_use(question, facts),
-        missing_person: None,
+        chart: charted.map(|cast| chart_of(&cast, question.cast_time.as_ref())),
+        view: question.view,
+        is_about_missing_person,
     }
 }
-
-/// Returns the texts to read; only the judgement if the changing lines are unknown.
-pub(super) fn classic(facts: &Facts, locale: Locale) -> Option<ClassicFacts> {
-    match facts.cast {
-        Some(cast) => Some(TextSelection::of(&cast).described(locale)),
-        None => facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
-    }
-}
-
-/// Returns the cast; of a hexagram whose changing lines are unknown, the cast of its lines at rest.
-fn charted_cast(facts: &Facts) -> Option<Cast> {
-    facts.cast.or_else(|| facts.primary.map(|primary| Cast::from_hexagram(primary, &[])))
-}
-
-/// Returns body and use of a casting by time or numbers, in which exactly one line changes.
-fn body_and_use(question: &CastingQuestion, facts: &Facts) -> Option<BodyAndUseFacts> {
-    let cast = facts.cast.filter(|_| matches!(question.method, Some("time" | "numbers")))?;
-    let [changing] = cast.changing().try_into().ok()?;
-    Some(BodyAndUse::new(cast.primary(), changing).described())
-}
-
-#[cfg(test)]
-mod tests;

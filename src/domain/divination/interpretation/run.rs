@@ -21,12 +21,15 @@ use crate::{
             prompts::PromptKind,
         },
         identity::users::{self, Gender},
-        moderation::{self, ScreenedField, reviews, risk::classify_question},
+        moderation::{
+            self, ScreenedField, reviews,
+            risk::{RiskClass, classify_question},
+        },
     },
     error::Result,
     providers::llm::{
         Flow, ModelRequest, Sampling,
-        builtin::{AskerGender, Reading},
+        builtin::{AskerGender, Written},
     },
     store::Write,
     types::{JsonText, UserId},
@@ -75,14 +78,14 @@ fn begin(
 ) -> Result<PreparedInterpretation> {
     let core = &calls.core;
     let risk = classify_question(&question.question, question.question_type.as_deref());
-    let caller = (user, question.tag, question.locale);
-    let help = risk.map(|risk| calls.help_for_user(risk, &question.question, caller, HelpOccasion::Interpretation));
-    let help = help.transpose()?;
+    let asker = Asker::find(core, user, question.tag, question.locale)?;
+    let written = asker.written(&question.question, question.locale);
+    let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
     // The service's own answers cost nothing, and nobody in need is refused one.
     let is_limited = help.as_ref().is_none_or(|help| !help.is_whole);
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = core.config.llm.calls_per_user_hour;
-    let asker = core.store.read(|tx| {
+    let gender = core.store.read(|tx| {
         if is_limited {
             hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
         }
@@ -104,7 +107,7 @@ fn begin(
     let trace_id = model_calls::new_trace_id()?;
     let request = ModelRequest {
         user_reference: model_calls::user_reference(core, user),
-        ..request(calls, &trace_id, &question, &facts, asker, help)
+        ..request(calls, &trace_id, &question, &facts, (gender, written), help)
     };
     let (provider, model) = calls.responder(&request);
     let model = model.to_owned();
@@ -194,7 +197,8 @@ pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Resul
     let asker = Asker { locale: Some(question.locale), ..Asker::default() };
     let risk = classify_question(&question.question, question.question_type.as_deref());
     let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
-    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), None, help))
+    let written = asker.written(&question.question, question.locale);
+    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), (None, written), help))
 }
 
 fn facts_of(question: &CastingQuestion) -> Facts {
@@ -207,20 +211,23 @@ fn request(
     trace_id: &str,
     question: &CastingQuestion,
     facts: &Facts,
-    asker: Option<AskerGender>,
+    (gender, written): (Option<AskerGender>, Written),
     help: Option<HelpAnswer>,
 ) -> ModelRequest {
     let settings = &calls.core.config.llm;
-    let missing_person = help.as_ref().and_then(|help| help.missing_person(&question.question));
+    let is_missing = help.as_ref().is_some_and(|help| help.class == RiskClass::MissingPerson);
+    // What follows words of help is in their language.
+    let written = help.as_ref().filter(|_| is_missing).map_or(written, |help| help.written);
+    let reading = reading::reading(question, facts, gender, (written, is_missing));
     ModelRequest {
         trace_id: trace_id.to_owned(),
-        messages: prompt::messages(&calls.prompts, question, facts, help.as_ref()),
+        messages: prompt::messages(&calls.prompts, question, &reading, help.as_ref()),
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,
         sampling: Sampling { temperature: settings.temperature, ..Sampling::default() },
         max_tokens: Some(settings.max_tokens),
-        reading: Some(Reading { missing_person, ..reading::reading(question, facts, asker) }),
+        reading: Some(reading),
         service_answer: help.map(HelpAnswer::into_service_answer),
         ..ModelRequest::default()
     }

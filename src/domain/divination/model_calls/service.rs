@@ -94,10 +94,15 @@ impl ModelCalls {
         risk.is_some_and(|risk| help::is_answered_alone(risk.class, occasion) || self.is_silent(risk.class, occasion))
     }
 
+    /// Returns true if the offline interpreter answers.
+    pub fn is_offline(&self) -> bool {
+        self.models.name() == offline::NAME
+    }
+
     /// Returns true if the model has nothing to add, because it is the offline interpreter.
     fn is_silent(&self, class: RiskClass, occasion: HelpOccasion) -> bool {
         let may_add = class == RiskClass::MissingPerson && occasion == HelpOccasion::Interpretation;
-        self.models.name() == offline::NAME && !may_add
+        self.is_offline() && !may_add
     }
 
     /// Tries again to store outcomes that could not be stored. A periodic job calls it.

@@ -2,10 +2,12 @@
 
 use super::{CallReport, ModelCaller, ModelCalls, new_trace_id, run};
 use crate::{
-    domain::divination::{chart::TextSelection, hexagram},
+    domain::divination::hexagram,
     error::Result,
-    providers::llm::{Flow, MessageRole, ModelMessage, ModelRequest, Sampling, builtin::Reading},
-    types::Locale,
+    providers::llm::{
+        Flow, MessageRole, ModelMessage, ModelRequest, Sampling,
+        builtin::{Reading, View, Written},
+    },
 };
 
 const QUESTION: &str = "In one sentence: what does hexagram 11 of the I Ching stand for?";
@@ -15,8 +17,7 @@ const MAX_TOKENS: u32 = 500;
 
 /// Makes the call and counts it as a test. It needs no permit and no budget of the users' calls. Blocks on the provider.
 pub fn make(calls: &ModelCalls) -> Result<CallReport> {
-    let (locale, settings) = (Locale::English, &calls.core.config.llm);
-    let facts = hexagram::read(HEXAGRAM);
+    let settings = &calls.core.config.llm;
     let request = ModelRequest {
         trace_id: new_trace_id()?,
         messages: vec![ModelMessage { role: MessageRole::User, content: QUESTION.to_owned() }],
@@ -24,16 +25,15 @@ pub fn make(calls: &ModelCalls) -> Result<CallReport> {
         sampling: Sampling { temperature: settings.temperature, ..Sampling::default() },
         max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),
         reading: Some(Reading {
-            locale,
+            written: Written::English,
             question_type: None,
             question: QUESTION.to_owned(),
             asker: None,
-            facts: facts.described(locale),
-            classic: facts.primary.map(|primary| TextSelection::described_judgement(primary, locale)),
+            facts: hexagram::read(HEXAGRAM),
             method: None,
             chart: None,
-            body_and_use: None,
-            missing_person: None,
+            view: View::default(),
+            is_about_missing_person: false,
         }),
         ..ModelRequest::default()
     };

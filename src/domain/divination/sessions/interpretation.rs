@@ -21,7 +21,7 @@ use crate::{
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
     error::{Code, Result},
-    providers::llm::Flow,
+    providers::llm::{Flow, builtin::View},
     store::{Pending, Read, Write, sliding_window::PURGE_BATCH},
     types::{JsonText, LanguageTag, Locale, UserId},
 };
@@ -115,6 +115,14 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
     }
     let InterpretationRequest { user, session_id, locale, tag, again, once } = request;
     let session = record::find(&calls.core, user, &session_id)?;
+    let (made, limit) = (list(&calls.core, &session)?.items.len(), calls.core.config.llm.interpretations_per_session);
+    let is_ordinary = risk_of(&session).is_none();
+    if is_ordinary && calls.is_offline() && made >= View::ALL.len() && made < limit as usize {
+        // The offline interpreter has nothing new to say, so it costs nothing.
+        if let Some(stored) = stored(&calls.core, &session)? {
+            return Ok(Preparation::Existing(Existing::Stored(Box::new(stored))));
+        }
+    }
     let terms = if risk_of(&session).is_some() { Terms::HELP } else { Terms::of(&calls.core, again) };
     let begun_session = session_id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| {
@@ -124,7 +132,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
             IdempotentOutcome::Replayed(_) => Err(Code::AlreadyRunning.into()),
         }
     };
-    match interpretation::prepare_for_session(calls, user, question_of(session, locale, tag), begin) {
+    match interpretation::prepare_for_session(calls, user, question_of(session, locale, tag, made), begin) {
         Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id })),
         // Another call may have succeeded while the question of this one was screened.
         Err(refused) if refused.code == Code::AlreadyRunning && !again => {
@@ -234,7 +242,7 @@ fn refund_casting_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     }
 }
 
-fn question_of(session: Session, locale: Locale, tag: LanguageTag) -> CastingQuestion {
+fn question_of(session: Session, locale: Locale, tag: LanguageTag, made: usize) -> CastingQuestion {
     let cast_time = session.cast_time();
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
     CastingQuestion {
@@ -246,6 +254,7 @@ fn question_of(session: Session, locale: Locale, tag: LanguageTag) -> CastingQue
         method: Some(session.method.name()),
         locale,
         tag,
+        view: View::ALL[made % View::ALL.len()],
     }
 }
 

@@ -15,6 +15,8 @@ use super::{
     plan::{Act, OrderEnding, PlannedAct},
     texts,
 };
+use liuyao::interpreter::View;
+
 use crate::{
     concurrency::lock::lock_unpoisoned,
     domain::identity::preferences::NotificationKind,
@@ -557,6 +559,7 @@ fn question(number: usize) -> CastingQuestion {
         method: None,
         locale: if question.is_ascii() { Locale::English } else { Locale::Chinese },
         tag: LanguageTag::default(),
+        view: View::default(),
     }
 }
 

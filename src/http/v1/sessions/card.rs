@@ -11,19 +11,22 @@ use crate::{
     domain::{
         divination::{
             card::{CardOptions, Theme},
+            help::Asker,
             sessions,
         },
         identity::preferences,
     },
     error::{Error, Result},
     http::{
+        content_negotiation::language_tag,
         openapi::headers::Header,
         params::{Flag, parameters},
         public_content::is_known,
         reply::{Reply, ReplyDescription},
         request_context::RequestContext,
+        v1::preferences::NamedLocale,
     },
-    types::{Locale, hex, sha256},
+    types::{hex, sha256},
 };
 
 const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml; charset=utf-8");
@@ -38,7 +41,7 @@ parameters! {
     CardParams(fields) {
         id: SessionId = fields.path("id", "The session's id.");
         theme: Option<Theme> = fields.optional("theme", "Light or dark colours, or those that the reader's system prefers. Default: `auto`.");
-        lang: Option<Locale> = fields.optional("lang", "The language of the picture. Default: that of the preferences, or of `Accept-Language`.");
+        lang: Option<NamedLocale> = fields.optional("lang", "The language of the picture, such as `zh-TW` for traditional characters. Default: that of the preferences, or of `Accept-Language`.");
         question: Option<Flag> = fields.optional("question", "Show the question. Default: false.");
     }
 }
@@ -53,12 +56,13 @@ pub struct CardImage {
 pub async fn draw(context: RequestContext, params: CardParams) -> Result<CardImage> {
     let user = context.user()?;
     let session = sessions::find(&context.app.core, user, &params.id.0)?;
-    let locale = match params.lang {
-        Some(locale) => locale,
-        None => preferences::locale(&context.app.core, user, context.locale())?,
-    };
+    let core = &context.app.core;
+    let named = params.lang.map_or(context.locale(), |named| named.locale);
+    let locale = if params.lang.is_some() { named } else { preferences::locale(core, user, named)? };
+    let asker = Asker::find(core, user, language_tag(&context.headers), locale)?;
+    let script = params.lang.and_then(|named| named.script).or(asker.script);
     let options = CardOptions {
-        locale,
+        written: Asker { script, ..asker }.written(&session.question, locale),
         theme: params.theme.unwrap_or(Theme::Auto),
         with_question: params.question.is_some_and(|Flag(is_wanted)| is_wanted),
         brand: &context.app.core.config.brand.name,

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{hexagram::Facts, interpreter::Written};
+use crate::{
+    hexagram::Facts,
+    interpreter::{View, Written},
+};
 
 pub(crate) fn asked(question_type: Option<&str>, question: &str, asker: Option<AskerGender>) -> Reading {
     Reading {
@@ -10,6 +13,7 @@ pub(crate) fn asked(question_type: Option<&str>, question: &str, asker: Option<A
         facts: Facts::default(),
         method: None,
         chart: None,
+        view: View::default(),
         is_about_missing_person: false,
     }
 }
