@@ -18,8 +18,14 @@ use yarrow::{
         body::{encoded_pairs, pairs},
         client_ip::client_ip,
     },
-    providers::{llm::event_stream::EventStream, payment::form},
-    types::{Cursor, EmailAddress, Fen, Locale, PhoneNumber, PhoneRules, TimeZone, Timestamp},
+    providers::{
+        llm::{
+            builtin::{Reading, View, Written, interpret},
+            event_stream::EventStream,
+        },
+        payment::form,
+    },
+    types::{Cursor, EmailAddress, Fen, PhoneNumber, PhoneRules, TimeZone, Timestamp},
 };
 
 type Target = fn(&[u8]);
@@ -50,15 +56,24 @@ pub fn amount(data: &[u8]) {
     }
 }
 
-/// Any casting text yields facts that can be described in both languages.
+/// Any casting text can be read, for a question that is the same text, in each language and script.
 pub fn casting(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let facts = hexagram::read(text);
-    for locale in [Locale::Chinese, Locale::English] {
-        let described = facts.described(locale);
-        assert_eq!(described.primary.is_some(), facts.primary.is_some());
-        assert!(described.primary.is_none_or(|hexagram| (1..=64).contains(&hexagram.number)));
-        assert!(described.changing.is_none_or(|lines| lines.iter().all(|line| (1..=6).contains(&line.position))));
+    for written in [Written::Simplified, Written::Traditional, Written::English] {
+        let answer = interpret(&Reading {
+            written,
+            question_type: None,
+            question: text.to_owned(),
+            asker: None,
+            facts: facts.clone(),
+            method: None,
+            chart: None,
+            view: View::default(),
+            is_about_missing_person: false,
+        });
+        let is_named = facts.primary.is_none_or(|primary| answer.contains(primary.sign()));
+        assert!(is_named && !answer.is_empty());
     }
 }
 

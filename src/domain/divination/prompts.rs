@@ -25,7 +25,7 @@ impl PromptKind {
     /// Returns the version of the built-in templates. It changes with their text, and with the facts that go with them.
     const fn version(self) -> &'static str {
         match self {
-            Self::Interpretation => "4",
+            Self::Interpretation => "5",
             Self::Chat => "3",
         }
     }

@@ -17,8 +17,8 @@ use crate::{
     domain::divination::{
         chart::{
             BodyRelation, Branch, CastSource, CastTime, ChangeRelation, ClashEffect, ClockKind, DayEffect, DayStart,
-            EchoKind, Element, GrowthStage, Half, Kin, LinePattern, LineRole, MissingMoment, Pillar, PlumBlossom,
-            Progress, Spirit, Stage, Stem, Strength, chart_of,
+            EchoKind, Element, GrowthStage, Half, Kin, LinePattern, LineRole, MarkKind, MissingMoment, Pillar,
+            PlumBlossom, Progress, Spirit, Stage, Star, Stem, Strength, chart_of,
         },
         hexagram::Trigram,
     },
@@ -57,6 +57,20 @@ impl PartialSchema for ChartShape {
             .required("relatingPattern")
             .property("echoes", list(echo(), "Trigrams that repeat or reverse by the change."))
             .required("echoes")
+            .property("bodyBranch", branch("The branch of the body of the hexagram (卦身)."))
+            .required("bodyBranch")
+            .property("stars", list(star(), "Stars of the day and the month (神煞); empty if the time is unknown."))
+            .required("stars")
+            .property("marks", list(mark(), "Relations of several lines, such as 三合 and 独发."))
+            .required("marks")
+            .property(
+                "relatingLines",
+                or_null(list(
+                    nature(object("A line of the relating hexagram.")),
+                    "All lines of the relating hexagram, bottom up, with their kin to the palace of the primary one.",
+                )),
+            )
+            .required("relatingLines")
             .property("lines", list(line(), "The six lines, bottom up."))
             .required("lines");
         Schema::from(chart.examples([example()]).build()).into()
@@ -193,6 +207,28 @@ fn echo() -> ObjectBuilder {
     required(echo, &["half", "kind"])
 }
 
+fn star() -> ObjectBuilder {
+    let star = object("A star and the branches that have it.")
+        .property("star", names::<Star>("The star."))
+        .property("branches", list(branch("A branch."), "The branches."));
+    required(star, &["star", "branches"])
+}
+
+fn mark() -> ObjectBuilder {
+    let mark = object("A relation of several lines.")
+        .property("kind", names::<MarkKind>("The relation."))
+        .property(
+            "positions",
+            list(
+                number("A position."),
+                "The lines, ascending from 1 at the bottom. A line counts also for the branch into which it changes.",
+            ),
+        )
+        .property("element", or_null(names::<Element>("The element of a triad.")))
+        .property("waitsFor", or_null(branch("The branch that completes a triad (虚一待用).")));
+    required(mark, &["kind", "positions", "element", "waitsFor"])
+}
+
 fn line() -> ObjectBuilder {
     let line = object("A line.")
         .property("position", number("From 1 at the bottom to 6."))
@@ -216,8 +252,14 @@ fn becomes() -> ObjectBuilder {
             or_null(names::<Progress>("A change within an element that advances (进神) or retreats (退神).")),
         )
         .property("clash", flag("The new branch clashes with the old one."))
-        .property("combination", flag("The new branch combines with the old one."));
-    required(state(nature(line)), &["relation", "progress", "clash", "combination"])
+        .property("combination", flag("The new branch combines with the old one."))
+        .property(
+            "stage",
+            names::<GrowthStage>(
+                "The stage of growth of the old line on the new branch, such as 墓 (化墓) and 绝 (化绝).",
+            ),
+        );
+    required(state(nature(line)), &["relation", "progress", "clash", "combination", "stage"])
 }
 
 /// Adds kin, stem, branch and element.
@@ -244,12 +286,7 @@ fn state(line: ObjectBuilder) -> ObjectBuilder {
     .property("dayEffect", names::<DayEffect>("The effect of the day's element."))
     .property("dayClash", flag("The day clashes with it (日冲)."))
     .property("dayCombination", flag("The day combines with it (日合)."))
-    .property(
-        "growthStage",
-        or_null(names::<GrowthStage>(
-            "The stage of growth (长生十二宫) on this day, if it is one of the four that matter.",
-        )),
-    )
+    .property("growthStage", names::<GrowthStage>("The stage of growth (长生十二宫) on this day."))
 }
 
 fn trigram_name(description: &str) -> Object {

@@ -10,6 +10,7 @@ mod model_screening;
 mod model_usage;
 mod prompts;
 mod revoked_streams;
+mod scripts;
 mod v0_divination;
 mod v0_divination_history;
 mod v0_divination_records;

@@ -298,6 +298,7 @@ fn a_panicking_call_is_closed() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use yarrow::{
         domain::divination::interpretation::{self, CastingQuestion},
+        providers::llm::builtin::View,
         types::{LanguageTag, Locale, UserId},
     };
 
@@ -317,6 +318,7 @@ fn a_panicking_call_is_closed() {
         method: None,
         locale,
         tag: LanguageTag::default(),
+        view: View::default(),
     };
     let prepared = interpretation::prepare(&app.model_calls, UserId(1), question).unwrap();
     let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));

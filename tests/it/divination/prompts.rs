@@ -52,9 +52,9 @@ fn an_operators_template_replaces_the_instructions_and_marks_the_version() {
     let listed = prompt(&[with_prompts(own.path())], &["--kind", "interpretation", "--lang", "zh"], 0).json();
     let version = listed[0]["version"].as_str().unwrap().to_owned();
     let (built_in, digest) = version.split_once('+').unwrap();
-    assert_eq!((built_in, digest.len()), ("4", 12));
+    assert_eq!((built_in, digest.len()), ("5", 12));
     assert_eq!(record(&server, &interpreted)["promptVersion"], json!(version));
-    assert_eq!(server.value::<String>("select prompt_version from interpretations order by id desc limit 1"), "4");
+    assert_eq!(server.value::<String>("select prompt_version from interpretations order by id desc limit 1"), "5");
     let chat_version = server.value::<String>("select prompt_version from chats");
     assert!(chat_version.starts_with("3+") && chat_version != version, "{chat_version}");
 }
@@ -65,7 +65,7 @@ fn templates_are_printed_with_source_and_version() {
     let found: Vec<_> =
         listed.as_array().unwrap().iter().map(|one| (&one["kind"], &one["lang"], &one["version"])).collect();
     assert_eq!(found.len(), 4);
-    assert_eq!(found[0], (&json!("interpretation"), &json!("zh"), &json!("4")));
+    assert_eq!(found[0], (&json!("interpretation"), &json!("zh"), &json!("5")));
     assert!(listed[0].get("text").is_none() && listed[0]["file"].is_null(), "{listed}");
 
     let own = written(&[("chat.en.txt", "Hello {user}"), (".gitignore", "x")]);
@@ -131,7 +131,7 @@ fn the_prompt_of_a_casting_is_printed_and_sent() {
     assert!(model.calls().is_empty());
     let messages = printed["prompt"]["messages"].as_array().unwrap();
     assert_eq!(messages[0], json!({ "role": "system", "content": "Be brief, Yarrow." }));
-    assert!(printed["prompt"]["version"].as_str().unwrap().starts_with("4+"), "{printed}");
+    assert!(printed["prompt"]["version"].as_str().unwrap().starts_with("5+"), "{printed}");
     let facts: Value = serde_json::from_str(messages[1]["content"].as_str().unwrap()).unwrap();
     assert_eq!((&facts["question"], &facts["method"]), (&json!("Should I go?"), &json!("manual")));
     assert_eq!(facts["chart"]["moment"]["pillars"]["day"], "甲辰");

@@ -175,7 +175,7 @@ fn records_include_usage_and_cost() {
     );
     assert_eq!(
         (&record["provider"], &record["model"], &record["promptVersion"]),
-        (&json!("openai"), &json!("stub-1"), &json!("4"))
+        (&json!("openai"), &json!("stub-1"), &json!("5"))
     );
     assert!(record["firstTokenMs"].as_i64().unwrap() <= record["durationMs"].as_i64().unwrap(), "{record}");
     assert_eq!((&record["failover"], &record["errorClass"]), (&Value::Null, &Value::Null));

@@ -98,6 +98,8 @@ named_enum! {
         PeerMoves = "peer_moves",
         /// A moving line draws on it.
         Drained = "drained",
+        /// A line moves without bearing on it.
+        Aside = "aside",
         /// A triad feeds it or joins with it (三合章).
         TriadHelps = "triad_helps",
         /// A triad controls it.
@@ -274,7 +276,7 @@ impl Reason {
             | Self::PeerMoves
             | Self::ComesToSubject
             | Self::Unions => 1,
-            Self::SourceFails | Self::HarmHeld | Self::HarmFails => 0,
+            Self::Aside | Self::SourceFails | Self::HarmHeld | Self::HarmFails => 0,
             Self::MonthRests
             | Self::InGrave
             | Self::InExtinction
@@ -648,7 +650,7 @@ impl<'a> Assessment<'a> {
                 (ElementRelation::ControlledBy, _) if force.acts() && is_harmed && !is_fed => Reason::RivalFeedsHarm,
                 (ElementRelation::Same, _) if force.acts() => Reason::PeerMoves,
                 (ElementRelation::FedBy, _) if force.acts() => Reason::Drained,
-                _ => continue,
+                _ => Reason::Aside,
             };
             self.add(reason, Some(line));
         }

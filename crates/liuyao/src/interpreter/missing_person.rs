@@ -2,7 +2,7 @@
 //!
 //! It follows the service's words about the police. A person is never read as a lost object, so 妻财 is not used.
 
-use super::{Reading, phrases::Phrases, question::Person, writing::named};
+use super::{Reading, phrases::Phrases, question::Person};
 use crate::chart::{ChartLine, Kin, LineRole};
 
 /// Returns the paragraph; empty if no hexagram is known.
@@ -26,5 +26,14 @@ pub(super) fn paragraph(reading: &Reading) -> String {
         }
         None => words.get("missing.hidden").to_owned(),
     };
-    words.say("missing", &[("named", &named(reading, primary)), ("who", &who), ("seen", &seen)])
+    words.say(
+        "missing",
+        &[
+            ("sign", primary.sign()),
+            ("number", &primary.number().to_string()),
+            ("english", primary.english_name()),
+            ("who", &who),
+            ("seen", &seen),
+        ],
+    )
 }

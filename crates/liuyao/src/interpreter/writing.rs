@@ -37,11 +37,6 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     paragraphs
 }
 
-/// Returns the name of a hexagram with its sign and number.
-pub(super) fn named(reading: &Reading, hexagram: Hexagram) -> String {
-    Writer { reading, words: Phrases(reading.written) }.named(hexagram)
-}
-
 struct Writer<'a> {
     reading: &'a Reading,
     words: Phrases,
@@ -446,7 +441,6 @@ impl Scene<'_> {
     fn setting(&self) -> String {
         let (words, chart) = (self.words(), self.assessment.chart);
         let method = self.writer.reading.method.and_then(|method| words.find(&format!("method.{method}")));
-        let method = method.map(|method| words.say("setting.method", &[("method", method)]));
         let moment = chart.moment.as_ref().map(|moment| {
             let pillars = moment.pillars;
             let [year, month, day, hour] =
@@ -454,10 +448,13 @@ impl Scene<'_> {
             let animal = |branch: Branch| words.term("branch", branch.name());
             let void = moment.void.map(animal).join(if words.is_english() { " and " } else { "" });
             let local = moment.local.to_string().chars().take(16).collect::<String>().replace('T', " ");
+            let (date, time) = local.split_once(' ').unwrap_or((&local, ""));
             words.say(
                 "setting.moment",
                 &[
                     ("local", &local),
+                    ("date", date),
+                    ("time", time),
                     ("year", &year),
                     ("month", &month),
                     ("day", &day),
@@ -468,6 +465,12 @@ impl Scene<'_> {
                 ],
             )
         });
+        let cast = match (method, moment.as_deref()) {
+            (Some(method), Some(moment)) => words.say("setting.both", &[("method", method), ("moment", moment)]),
+            (Some(method), None) => words.say("setting.method", &[("method", method)]),
+            (None, Some(moment)) => words.say("setting.time", &[("moment", moment)]),
+            (None, None) => String::new(),
+        };
         let palace = words.say(
             "setting.palace",
             &[
@@ -479,8 +482,7 @@ impl Scene<'_> {
         );
         let no_time = chart.moment.is_none().then(|| words.get("setting.no_time").to_owned());
         let parts = [
-            method,
-            moment,
+            Some(cast),
             Some(palace),
             no_time,
             Some(self.place()),
@@ -593,13 +595,19 @@ impl Scene<'_> {
         let is_for = |weight: i32, reason: Reason| weight > 0 || (weight == 0 && reason.is_harm_averted());
         let rests = assessment.knows_changes && assessment.chart.lines.iter().all(|line| !line.is_active());
         let still = if rests { words.get("still").to_owned() } else { String::new() };
-        words.join(&[list("for", &is_for), list("against", &|weight, reason| !is_for(weight, reason)), still])
+        let is_against = |weight: i32, reason: Reason| !is_for(weight, reason) && reason != Reason::Aside;
+        let is_aside = |_: i32, reason: Reason| reason == Reason::Aside;
+        words.join(&[list("for", &is_for), list("against", &is_against), list("aside", &is_aside), still])
     }
 
     fn reason(&self, reason: Reason, position: Option<u8>) -> String {
         let (words, assessment) = (self.words(), self.assessment);
         let line = position.and_then(|position| assessment.line_at(position));
         let becomes = line.and_then(|line| line.becomes).map(|new| self.nature(new.nature)).unwrap_or_default();
+        let mover = line.map(|line| {
+            let key = if line.becomes.is_some() { "mover.moves" } else { "mover.stirred" };
+            words.say(key, &[("line", &self.line(line)), ("role", self.role(line.nature.kin)), ("becomes", &becomes)])
+        });
         let pillars = assessment.chart.moment.as_ref().map(|moment| moment.pillars);
         let animal = |branch: Option<Branch>| branch.map_or("", |branch| words.term("branch", branch.name()));
         words.say(
@@ -608,6 +616,7 @@ impl Scene<'_> {
                 ("line", &line.map(|line| self.line(line)).unwrap_or_default()),
                 ("role", line.map_or("", |line| self.role(line.nature.kin))),
                 ("becomes", &becomes),
+                ("mover", mover.as_deref().unwrap_or_default()),
                 ("month", animal(pillars.map(|pillars| pillars.month.branch()))),
                 ("day", animal(pillars.map(|pillars| pillars.day.branch()))),
             ],

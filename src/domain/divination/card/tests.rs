@@ -1,5 +1,7 @@
 //! Cards of every cast fit, in both languages; lines are broken where people break them.
 
+use liuyao::interpreter::Written;
+
 use super::{
     CardOptions, Theme, WIDTH,
     wrap::{Break, cleaned, wrapped},
@@ -37,7 +39,8 @@ fn session(cast: Cast, question: &str) -> Session {
 }
 
 fn card(cast: Cast, locale: Locale, question: Option<&str>) -> String {
-    let options = CardOptions { locale, theme: Theme::Auto, with_question: question.is_some(), brand: "Yarrow" };
+    let written = if locale == Locale::English { Written::English } else { Written::Simplified };
+    let options = CardOptions { written, theme: Theme::Auto, with_question: question.is_some(), brand: "Yarrow" };
     options.draw(&session(cast, question.unwrap_or_default()))
 }
 

@@ -115,6 +115,7 @@ fn hexagram(hexagram: Hexagram, written: Written) -> Value {
     json!({
         "number": hexagram.number(),
         "chineseName": name(hexagram, written),
+        "chineseFullName": written.convert(hexagram.chinese_full_name()),
         "englishName": hexagram.english_name(),
         "upper": hexagram.upper().chinese_name(),
         "lower": hexagram.lower().chinese_name(),
