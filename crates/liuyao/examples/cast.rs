@@ -1,6 +1,9 @@
 //! Prints the chart of six lines, at a time if one is given: `cast 788976 2026-01-15T23:30:00+08:00`.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    io::{Write, stdout},
+};
 
 use jiff::{Timestamp, tz};
 use liuyao::{
@@ -24,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for line in chart.lines.iter().rev() {
         let (kin, branch) = (line.nature.kin.name(), line.nature.branch.name());
         let becomes = line.becomes.map(|line| format!(" → {}{}", line.nature.kin.name(), line.nature.branch.name()));
-        println!("{} {kin}{branch}{}", line.value, becomes.unwrap_or_default());
+        writeln!(stdout(), "{} {kin}{branch}{}", line.value, becomes.unwrap_or_default())?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Chinese scripts: from traditional to simplified by characters, and back by words.
 //!
-//! The tables are OpenCC's. The word that begins at a place and is longest wins.
+//! The tables are those of `OpenCC`. The word that begins at a place and is longest wins.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -48,16 +48,10 @@ pub fn to_traditional(text: &str) -> String {
             continue;
         }
         let words = if first.is_ascii() { None } else { TRADITIONAL.get(&first) };
-        match words.and_then(|words| words.iter().find(|(from, _)| rest.starts_with(from))) {
-            Some((from, to)) => {
-                converted.push_str(to);
-                rest = &rest[from.len()..];
-            }
-            None => {
-                converted.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
-        }
+        let word = words.and_then(|words| words.iter().find(|(from, _)| rest.starts_with(from)));
+        let length = word.map_or(first.len_utf8(), |(from, _)| from.len());
+        converted.push_str(word.map_or(&rest[..length], |(_, to)| to));
+        rest = &rest[length..];
     }
     converted
 }

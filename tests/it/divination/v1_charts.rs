@@ -311,7 +311,10 @@ fn interpretations_of_different_castings_share_no_sentence_about_them() {
     };
     // The moment is the same; everything else differs, apart from the counsel, of which each topic has three.
     let (one, other) = (sentences("788976"), sentences("686868"));
-    let shared: Vec<_> = one.iter().filter(|it| other.contains(it) && !it.starts_with("合起来看") && !it.starts_with("生它的")).collect();
+    let shared: Vec<_> = one
+        .iter()
+        .filter(|it| other.contains(it) && !it.starts_with("合起来看") && !it.starts_with("生它的"))
+        .collect();
     assert!(shared.is_empty(), "{shared:?}");
 }
 

@@ -607,7 +607,7 @@ impl<'a> Assessment<'a> {
         match new.stage {
             GrowthStage::Grave => self.add(Reason::ChangesIntoGrave, line),
             GrowthStage::Extinction if new.relation != ChangeRelation::FeedsBack => {
-                self.add(Reason::ChangesIntoExtinction, line)
+                self.add(Reason::ChangesIntoExtinction, line);
             }
             _ => {}
         }
@@ -703,10 +703,12 @@ impl<'a> Assessment<'a> {
         match nature.element.relation_to(subject.nature.element) {
             _ if nature.branch.combines_with(subject.nature.branch) => self.add(Reason::FeedsSubject, line),
             ElementRelation::Feeds => self.add(Reason::FeedsSubject, line),
-            ElementRelation::Controls if nature.kin == Kin::Wealth && self.matter.topic != Topic::Love => {
-                if self.weight != Some(Weight::Weak) {
-                    self.add(Reason::ComesToSubject, line);
-                }
+            ElementRelation::Controls
+                if nature.kin == Kin::Wealth
+                    && self.matter.topic != Topic::Love
+                    && self.weight != Some(Weight::Weak) =>
+            {
+                self.add(Reason::ComesToSubject, line);
             }
             ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
             _ => {}
@@ -781,10 +783,10 @@ impl<'a> Assessment<'a> {
         let is_struck = |line: &ChartLine| line.state.is_some_and(|state| state.day_clash || state.month_break);
         match (chart.pattern, chart.relating_pattern) {
             (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_new_illness() => {
-                self.add(Reason::ClashHeals, None)
+                self.add(Reason::ClashHeals, None);
             }
             (Some(SixClashes), _) | (_, Some(SixClashes)) if self.is_old_illness() => {
-                self.add(Reason::ClashHarms, None)
+                self.add(Reason::ClashHarms, None);
             }
             _ if !self.matter.topic.wants_union() => {}
             (Some(SixClashes), Some(SixCombinations)) => self.add(Reason::ClashesToUnions, None),
@@ -824,9 +826,9 @@ impl<'a> Assessment<'a> {
         let helps = |element: Element| {
             matches!(element.relation_to(branch.element()), ElementRelation::Feeds | ElementRelation::Same)
         };
-        let triads =
+        let mut triads =
             self.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(helps));
-        let triad = triads.filter_map(|mark| mark.waits_for).next();
+        let triad = triads.find_map(|mark| mark.waits_for);
         let first = match (state, moment) {
             (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
             (Some(state), Some(moment)) if state.month_break => {

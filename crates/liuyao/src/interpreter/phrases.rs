@@ -78,15 +78,12 @@ fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
         let value = after
             .split_once('}')
             .and_then(|(name, after)| Some((values.iter().find(|(key, _)| *key == name)?.1, after)));
-        match value {
-            Some((value, after)) => {
-                filled.push_str(value);
-                rest = after;
-            }
-            None => {
-                filled.push('{');
-                rest = after;
-            }
+        if let Some((value, after)) = value {
+            filled.push_str(value);
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = after;
         }
     }
     filled + rest

@@ -1,7 +1,7 @@
 //! Writes a reading: one tree that chooses phrases for all languages.
 
 use super::{
-    Aim, Assessment, Matter, Outlook, Reading, Reason, Sought, Timing, Topic, View, Weight, Written, assess,
+    Aim, Assessment, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written, assess,
     phrases::Phrases, question::PartnerReason,
 };
 use crate::{
@@ -184,11 +184,11 @@ impl Writer<'_> {
         });
         let rule = words.say(&rule, &[("main", &main.unwrap_or_default()), ("label", label.unwrap_or_default())]);
         let is_one = selection.texts.len() == 1;
-        let verses = selection.texts.iter().map(|text| self.verse(text, is_one));
+        let verses = selection.texts.iter().map(|text| self.verse(*text, is_one));
         std::iter::once(rule).chain(verses).collect::<Vec<_>>().join("\n")
     }
 
-    fn verse(&self, selected: &SelectedText, is_one: bool) -> String {
+    fn verse(&self, selected: SelectedText, is_one: bool) -> String {
         let words = self.words;
         let rank = match (is_one, selected.is_main) {
             (true, _) => "",
@@ -488,7 +488,7 @@ impl Scene<'_> {
             Some(self.place()),
             self.strength(),
             self.spirit(),
-            self.gods(),
+            Some(self.gods()),
             self.whereabouts(),
         ];
         words.join(&parts.map(Option::unwrap_or_default))
@@ -525,17 +525,14 @@ impl Scene<'_> {
             ],
         );
         let line = self.line(significator.line);
-        match significator.hidden {
-            Some(hidden) => words.say(
-                "place.hidden",
-                &[("matter", &chosen), ("kin", name), ("hidden", &self.nature(hidden.nature)), ("line", &line)],
-            ),
-            None => {
-                let choice =
-                    significator.choice.map(|choice| words.say(&format!("choice.{}", choice.name()), &[("kin", name)]));
-                words.say("place", &[("matter", &chosen), ("choice", &choice.unwrap_or_default()), ("line", &line)])
-            }
+        if let Some(hidden) = significator.hidden {
+            let hidden = self.nature(hidden.nature);
+            let values = [("matter", chosen.as_str()), ("kin", name), ("hidden", &hidden), ("line", &line)];
+            return words.say("place.hidden", &values);
         }
+        let choice =
+            significator.choice.map(|choice| words.say(&format!("choice.{}", choice.name()), &[("kin", name)]));
+        words.say("place", &[("matter", &chosen), ("choice", &choice.unwrap_or_default()), ("line", &line)])
     }
 
     fn strength(&self) -> Option<String> {
@@ -557,9 +554,9 @@ impl Scene<'_> {
         )
     }
 
-    fn gods(&self) -> Option<String> {
+    fn gods(&self) -> String {
         let [source, harm, rival] = self.assessment.gods().map(|kin| self.words().term("kin", kin.name()));
-        Some(self.words().say("gods", &[("source", source), ("harm", harm), ("rival", rival)]))
+        self.words().say("gods", &[("source", source), ("harm", harm), ("rival", rival)])
     }
 
     fn whereabouts(&self) -> Option<String> {
@@ -744,10 +741,9 @@ impl Scene<'_> {
             Timing::Void { branch, .. } | Timing::Triad(branch) => self.day(branch),
             Timing::MonthBreak { branch, .. } | Timing::Moving(branch) => both(branch, partner(branch)),
             Timing::Hidden { branch, above } => both(branch, above.plus(6)),
-            Timing::Bound(branch) | Timing::Grave(branch) => self.day(branch.plus(6)),
+            Timing::Bound(branch) | Timing::Grave(branch) | Timing::Harm(branch) => self.day(branch.plus(6)),
             Timing::Resting(branch) => both(branch, branch.plus(6)),
             Timing::Season(element) => words.term("season", element.name()).to_owned(),
-            Timing::Harm(branch) => self.day(branch.plus(6)),
         })
     }
 
@@ -860,7 +856,7 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         "topic": matter.topic.name(),
         "aim": matter.aim.name(),
         "isUnwelcome": matter.is_unwelcome,
-        "person": matter.person.map(|person| person.name()),
+        "person": matter.person.map(Person::name),
         "circumstances": matter.aspects,
         "options": matter.options,
         "secondTopic": matter.second.as_ref().map(|(topic, _)| topic.name()),
@@ -869,7 +865,7 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
             "branch": significator.nature().branch.name(),
             "position": significator.line.position,
             "isHidden": significator.hidden.is_some(),
-            "strength": assessment.weight.map(|weight| weight.name()),
+            "strength": assessment.weight.map(Weight::name),
             "元神": source,
             "忌神": harm,
             "仇神": rival,

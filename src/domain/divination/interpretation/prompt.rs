@@ -17,7 +17,7 @@ use crate::{
         MessageRole, ModelMessage,
         builtin::{self, Reading, Written},
     },
-    types::JsonText,
+    types::{ChineseScript, JsonText},
 };
 
 use super::question::CastingQuestion;
@@ -34,7 +34,7 @@ pub(super) fn messages(
     let mut data = json!({
         "questionType": question.question_type,
         "question": (!question.question.is_empty()).then_some(&question.question),
-        "script": written.script().map(|script| script.name()),
+        "script": written.script().map(ChineseScript::name),
         "gender": reading.asker,
         "class": help.map(|help| help.class.name()),
         "divinationData": question.divination_data.as_ref().map(JsonText::content),
@@ -51,7 +51,9 @@ pub(super) fn messages(
         }),
     });
     // A chart says much by what it lacks, and a model needs none of it.
-    ["chart", "reading", "structure"].into_iter().for_each(|member| drop_empty(&mut data[member]));
+    for member in ["chart", "reading", "structure"] {
+        drop_empty(&mut data[member]);
+    }
     let instructions = help::with_rule(prompts.interpretation(locale), help, locale);
     vec![
         ModelMessage { role: MessageRole::System, content: written.convert(&instructions) },
@@ -87,11 +89,11 @@ fn classic(reading: &Reading) -> Option<Value> {
         Some(cast) => TextSelection::of(&cast),
         None => TextSelection::of_judgement(reading.facts.primary?),
     };
-    let texts: Vec<Value> = selection.texts.iter().map(|text| passage(text, reading.written)).collect();
+    let texts: Vec<Value> = selection.texts.iter().map(|text| passage(*text, reading.written)).collect();
     Some(json!({ "rule": rule(&selection), "texts": texts }))
 }
 
-fn passage(selected: &SelectedText, written: Written) -> Value {
+fn passage(selected: SelectedText, written: Written) -> Value {
     let text = selected.text();
     json!({
         "hexagram": selected.hexagram.number(),
