@@ -18,6 +18,8 @@ use crate::{
 
 /// Characters in the name of a time zone.
 const TIME_ZONE: usize = 64;
+/// Characters of a month and a day, with spaces.
+const PILLARS: usize = 16;
 
 /// The time and place of a casting, and the user's day rule.
 pub struct CastMoment {
@@ -61,24 +63,25 @@ fn read(rules: &Rules<'_>, (times, time_zone): (Times, Option<MaybeInvalid<TimeZ
         Some(Err(fault)) => (home(), Some(fault.in_field("timeZone"))),
         None => (home(), None),
     };
-    let cast_at = match times {
-        (Some(_), Some(_)) => {
+    let (cast_at, pillars) = times;
+    let is_twice = cast_at.is_some() && pillars.is_some();
+    let at = cast_at.map(|MaybeInvalid(at)| in_calendar(at?.0.in_zone(&time_zone)?, &time_zone)).transpose();
+    let by_pillars = pillars.map(|MaybeInvalid(pillars)| match pillars {
+        Ok(_) if is_twice => {
             let both = ("cannot be sent with `castAt`", "不能与 `castAt` 同时发送");
-            Err(Fault::new(FieldCode::NotAllowed, both).in_field("castPillars"))
+            Err(Fault::new(FieldCode::NotAllowed, both))
         }
-        (Some(MaybeInvalid(at)), None) => at
-            .and_then(|at| in_calendar(at.0.in_zone(&time_zone)?, &time_zone))
-            .map(Some)
-            .map_err(|fault| fault.in_field("castAt")),
-        (None, Some(MaybeInvalid(pillars))) => pillars
-            .and_then(|pillars| pillars.latest_before(rules.clock.now(), &time_zone))
-            .map(Some)
-            .map_err(|fault| fault.in_field("castPillars")),
-        (None, None) => Ok(None),
-    };
-    match (cast_at, no_zone) {
-        (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone, day_start }),
-        (cast_at, no_zone) => Err(Error::fields(cast_at.err().into_iter().chain(no_zone).collect())),
+        pillars => pillars?.latest_before(rules.clock.now(), &time_zone),
+    });
+    match (at, by_pillars.transpose(), no_zone) {
+        (Ok(at), Ok(by_pillars), None) => Ok(CastMoment { cast_at: at.or(by_pillars), time_zone, day_start }),
+        (at, by_pillars, no_zone) => {
+            let faults = [
+                at.err().map(|fault| fault.in_field("castAt")),
+                by_pillars.err().map(|fault| fault.in_field("castPillars")),
+            ];
+            Err(Error::fields(faults.into_iter().flatten().chain(no_zone).collect()))
+        }
     }
 }
 
@@ -105,7 +108,7 @@ impl CastPillars {
 
 impl Parameter for CastPillars {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let sent = text(value)?;
+        let sent = clean(&text(value)?, PILLARS)?;
         let letters: String =
             sent.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, '月' | '日')).collect();
         let month = letters.chars().next().map(char::len_utf8).and_then(|length| letters.split_at_checked(length));
@@ -119,7 +122,7 @@ impl Parameter for CastPillars {
     }
 
     fn schema(_: &LimitsConfig) -> Value {
-        json!({ "type": "string", "maxLength": 16, "example": "戌月甲寅日" })
+        json!({ "type": "string", "maxLength": PILLARS, "example": "戌月甲寅日" })
     }
 }
 

@@ -6,6 +6,8 @@ use std::{collections::HashMap, sync::LazyLock};
 
 /// Enclose text that [`to_traditional`] copies, such as a quotation. Both are removed.
 const VERBATIM: [char; 2] = ['\u{E000}', '\u{E001}'];
+/// Keeps words from being found across it, as around a value in a phrase: 金 and 发动 are not 金发. Is removed.
+pub(crate) const BOUNDARY: char = '\u{E002}';
 
 static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
     let rows = include_str!("../../../assets/traditional-simplified.tsv").lines();
@@ -47,6 +49,10 @@ pub fn to_traditional(text: &str) -> String {
             rest = after;
             continue;
         }
+        if first == BOUNDARY {
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
         let words = if first.is_ascii() { None } else { TRADITIONAL.get(&first) };
         let word = words.and_then(|words| words.iter().find(|(from, _)| rest.starts_with(from)));
         let length = word.map_or(first.len_utf8(), |(from, _)| from.len());
@@ -64,7 +70,7 @@ pub fn verbatim(text: &str) -> String {
 
 /// Returns the text without the marks around text to copy.
 pub fn without_marks(text: &str) -> String {
-    text.replace(VERBATIM, "")
+    text.replace([VERBATIM[0], VERBATIM[1], BOUNDARY], "")
 }
 
 #[cfg(test)]
@@ -81,6 +87,12 @@ mod tests {
             assert_eq!(to_traditional(simplified), traditional);
             assert_eq!(to_simplified(traditional), simplified);
         }
+    }
+
+    #[test]
+    fn words_are_not_found_across_boundaries() {
+        assert_eq!(to_traditional("酉金\u{E002}发动"), "酉金發動");
+        assert_eq!(without_marks("酉金\u{E002}发动"), "酉金发动");
     }
 
     #[test]

@@ -50,8 +50,9 @@ pub struct PreferencesResponse {
     /// Null if never set; `Accept-Language` applies then.
     #[schema(value_type = Option<LocaleName>)]
     locale: Option<&'static str>,
-    /// The script of texts in Chinese. Null if never set; `Accept-Language` applies then.
-    #[schema(value_type = Option<ChineseScriptName>)]
+    /// The script of texts in Chinese. Absent if never set; `Accept-Language` applies then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = ChineseScriptName, nullable = false)]
     script: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,

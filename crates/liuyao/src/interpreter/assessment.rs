@@ -127,6 +127,14 @@ named_enum! {
         /// A second line of the topic is strong: the rank of an exam (功名章, 父官两旺).
         CompanionStrong = "companion_strong",
         CompanionWeak = "companion_weak",
+        /// 官鬼 is on the asker's own line in an exam (功名章).
+        RankAtSubject = "rank_at_subject",
+        /// 子孙 is on the asker's line or moves in an exam (功名章).
+        RankHarmed = "rank_harmed",
+        /// The other side is void and at rest (世应章, 应空他变).
+        OtherVoid = "other_void",
+        /// The asker's line is void and at rest (世应章, 世空自退).
+        SubjectVoid = "subject_void",
         /// The asker's side of a dispute is the stronger (词讼章).
         AskerStronger = "asker_stronger",
         OtherStronger = "other_stronger",
@@ -267,6 +275,7 @@ impl Reason {
             | Self::FeedsSubject
             | Self::HarmDiverted
             | Self::CompanionStrong
+            | Self::RankAtSubject
             | Self::AskerStronger
             | Self::ClashesToUnions => 2,
             Self::MonthCombines
@@ -288,6 +297,8 @@ impl Reason {
             | Self::Repeating
             | Self::Reversing
             | Self::Clashes
+            | Self::OtherVoid
+            | Self::SubjectVoid
             | Self::ControlsSubject => -1,
             Self::MonthControls
             | Self::DayControls
@@ -300,6 +311,7 @@ impl Reason {
             | Self::OfficialsAtSubject
             | Self::GraveWithOfficials
             | Self::CompanionWeak
+            | Self::RankHarmed
             | Self::OtherStronger => -2,
             Self::MonthBreaks
             | Self::VoidIndeed
@@ -588,6 +600,8 @@ impl<'a> Assessment<'a> {
 
     fn add_own_change(&mut self) {
         let Some(new) = self.significator.becomes() else { return };
+        let has_help = |state: BranchState| state.is_helped_by_day() || state.is_strong_in_month();
+        let is_strong = self.significator.state().is_some_and(has_help);
         let line = Some(self.significator.line);
         match new.relation {
             ChangeRelation::FeedsBack if !is_nothing(&new) => self.add(Reason::FedBack, line),
@@ -605,6 +619,8 @@ impl<'a> Assessment<'a> {
             self.add(Reason::ChangesIntoNothing, line);
         }
         match new.stage {
+            // A strong line is not buried (旺不入墓).
+            _ if is_strong => {}
             GrowthStage::Grave => self.add(Reason::ChangesIntoGrave, line),
             GrowthStage::Extinction if new.relation != ChangeRelation::FeedsBack => {
                 self.add(Reason::ChangesIntoExtinction, line);
@@ -634,10 +650,16 @@ impl<'a> Assessment<'a> {
         let acts = |relation| movers.iter().any(|(line, of)| *of == relation && Force::of(line).acts());
         let (is_fed, is_harmed) = (self.is_fed(), acts(ElementRelation::Controls));
         let kin = self.significator.nature().kin;
+        let is_freed = movers.iter().any(|(line, _)| self.frees(line) && Force::of(line).acts());
+        let in_triad = |line: &ChartLine| {
+            let triads = self.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad);
+            triads.flat_map(|mark| &mark.positions).any(|position| *position == line.position)
+        };
         for (line, relation) in &movers {
             let force = Force::of(line);
             let reason = match (relation, force) {
                 _ if self.frees(line) && force.acts() => Reason::ChildrenFree,
+                (ElementRelation::Controls, _) if line.nature.kin == Kin::Officials && is_freed => Reason::HarmFails,
                 (ElementRelation::Controls, _) if line.becomes.is_some_and(|new| new.nature.kin == kin) => continue,
                 (ElementRelation::Feeds, Force::Growing) => Reason::SourceGrows,
                 (ElementRelation::Feeds, Force::Lasting) => Reason::SourceMoves,
@@ -650,6 +672,7 @@ impl<'a> Assessment<'a> {
                 (ElementRelation::ControlledBy, _) if force.acts() && is_harmed && !is_fed => Reason::RivalFeedsHarm,
                 (ElementRelation::Same, _) if force.acts() => Reason::PeerMoves,
                 (ElementRelation::FedBy, _) if force.acts() => Reason::Drained,
+                _ if in_triad(line) || line.becomes.is_some_and(|new| new.nature.kin == kin) => continue,
                 _ => Reason::Aside,
             };
             self.add(reason, Some(line));
@@ -713,6 +736,16 @@ impl<'a> Assessment<'a> {
             ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
             _ => {}
         }
+        let is_empty =
+            |line: &ChartLine| !line.is_active() && line.state.is_some_and(|state| state.void && !state.day_clash);
+        if self.matter.topic.wants_union() && self.matter.topic != Topic::Study {
+            if is_empty(subject) {
+                self.add(Reason::SubjectVoid, line);
+            }
+            if !significator.is(self.object) && is_empty(self.object) {
+                self.add(Reason::OtherVoid, Some(self.object));
+            }
+        }
         let fails = subject.becomes.is_none()
             && subject.state.is_some_and(|state| {
                 state.month_break && !state.is_helped_by_day() || subject.clash_effect == Some(ClashEffect::Broken)
@@ -736,11 +769,7 @@ impl<'a> Assessment<'a> {
             }
         }
         match self.matter.topic {
-            Topic::Study => self.add_companion(if self.matter.sought == Sought::Kin(Kin::Officials) {
-                Kin::Parents
-            } else {
-                Kin::Officials
-            }),
+            Topic::Study => self.add_exam(),
             Topic::Legal => {
                 let side = |line: &ChartLine| {
                     let own = line.state.map_or(0, |state| {
@@ -764,6 +793,22 @@ impl<'a> Assessment<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds rank and paper of an exam, and 子孙, which harms the rank (功名章).
+    fn add_exam(&mut self) {
+        let is_rank = self.matter.sought == Sought::Kin(Kin::Officials);
+        self.add_companion(if is_rank { Kin::Parents } else { Kin::Officials });
+        let subject = self.subject;
+        match subject.nature.kin {
+            Kin::Officials if !is_rank => self.add(Reason::RankAtSubject, Some(subject)),
+            Kin::Children if !is_rank && subject.becomes.is_none() => self.add(Reason::RankHarmed, Some(subject)),
+            _ => {}
+        }
+        let harms = |line: &&ChartLine| line.nature.kin == Kin::Children && line.is_active() && Force::of(line).acts();
+        if let Some(line) = self.chart.lines.iter().find(harms).filter(|_| !is_rank) {
+            self.add(Reason::RankHarmed, Some(line));
         }
     }
 

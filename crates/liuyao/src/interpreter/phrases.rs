@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::Written;
+use crate::script::BOUNDARY;
 static PHRASES: LazyLock<HashMap<&'static str, [&'static str; 2]>> = LazyLock::new(|| {
     let rows = include_str!("../../../../assets/interpreter/phrases.tsv").lines().skip(1);
     rows.filter_map(|row| {
@@ -36,12 +37,16 @@ impl Phrases {
 
     /// Returns the phrase with its values. Braces around other words stay.
     pub(super) fn say(self, key: &str, values: &[(&str, &str)]) -> String {
-        fill(self.get(key), values)
+        self.fill(self.get(key), values)
     }
 
     /// Returns the first phrase that there is of these keys, with its values.
     pub(super) fn say_first(self, keys: &[String], values: &[(&str, &str)]) -> String {
-        fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), values)
+        self.fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), values)
+    }
+
+    fn fill(self, phrase: &str, values: &[(&str, &str)]) -> String {
+        fill(phrase, values, (self.0 == Written::Traditional).then_some(BOUNDARY))
     }
 
     /// Joins sentences: with spaces in English.
@@ -70,7 +75,8 @@ impl Phrases {
     }
 }
 
-fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
+/// Fills in the values, with a mark around each.
+fn fill(phrase: &str, values: &[(&str, &str)], mark: Option<char>) -> String {
     let mut filled = String::with_capacity(phrase.len() * 2);
     let mut rest = phrase;
     while let Some((before, after)) = rest.split_once('{') {
@@ -79,7 +85,9 @@ fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
             .split_once('}')
             .and_then(|(name, after)| Some((values.iter().find(|(key, _)| *key == name)?.1, after)));
         if let Some((value, after)) = value {
+            filled.extend(mark);
             filled.push_str(value);
+            filled.extend(mark);
             rest = after;
         } else {
             filled.push('{');

@@ -411,18 +411,19 @@ fn options(question: &str) -> Option<[String; 2]> {
         "shall i ",
         "is it better to ",
     ];
-    let lower = question.to_lowercase();
+    // Only ASCII changes, so that places are the same in both.
+    let lower = question.to_ascii_lowercase();
     let separator = ["还是", "還是", "或者", " or "].into_iter().find(|word| lower.contains(word))?;
     let clause = |letter| matches!(letter, '？' | '?' | '。' | '.' | '！' | '；' | '\n' | '，' | ',');
-    let part = lower.split(clause).find(|part| part.contains(separator))?;
-    let (before, after) = part.split_once(separator)?;
-    let is_turn = ["不", "没", "很", "想", "会", "要", "会", "觉得", "有", "not"]
-        .iter()
-        .any(|word| after.trim().starts_with(word));
+    let (part, lower) = question.split(clause).zip(lower.split(clause)).find(|(_, lower)| lower.contains(separator))?;
+    let place = lower.find(separator)?;
+    let (before, after) = (part.get(..place)?, part.get(place + separator.len()..)?);
+    let is_turn =
+        ["不", "没", "很", "想", "会", "要", "觉得", "有", "not"].iter().any(|word| after.trim().starts_with(word));
     if is_turn || before.trim().is_empty() || after.trim().is_empty() {
         return None;
     }
-    let opener = OPENERS.iter().filter_map(|opener| Some((before.find(opener)?, opener))).min();
+    let opener = OPENERS.iter().filter_map(|opener| Some((lower.get(..place)?.find(opener)?, opener))).min();
     let before = opener.map_or(before, |(place, opener)| before.get(place + opener.len()..).unwrap_or(before));
     let short = |text: &str| {
         let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']).trim_start_matches("是");

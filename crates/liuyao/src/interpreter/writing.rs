@@ -19,6 +19,8 @@ use crate::{
 const MAX_QUOTE_LENGTH: usize = 80;
 /// Maximum number of rules named on each side.
 const MAX_EVIDENCE: usize = 6;
+/// Maximum number of moving lines named that do not bear on the matter.
+const MAX_ASIDES: usize = 2;
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
@@ -319,8 +321,9 @@ impl Writer<'_> {
         let advice = words.say_first(&advice_keys(matter, outlook), &[]);
         let mut sentences = vec![words.say("conclusion", &[("verdict", &verdict), ("advice", &advice)])];
         // A text says nothing about a fact or a person.
-        let is_asked =
-            |judgement: Judgement| judgement != Judgement::Even && !matches!(matter.aim, Aim::Fact | Aim::Who);
+        let is_asked = |judgement: Judgement| {
+            judgement != Judgement::Even && !matches!(matter.aim, Aim::Fact | Aim::Who) && !matter.has("mourning")
+        };
         if let Some((judgement, clause)) = judgement.filter(|(judgement, _)| is_asked(*judgement)) {
             let key = match charted {
                 Some(_) if matter.aim == Aim::Fear => format!("agreement.fear.{}", judgement.name()),
@@ -580,7 +583,7 @@ impl Scene<'_> {
             let mut found: Vec<_> = assessment.evidence.iter().filter(|it| is_wanted(it.weight, it.reason)).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
             let mut said: Vec<String> = Vec::new();
-            for evidence in found.into_iter().take(MAX_EVIDENCE) {
+            for evidence in found.into_iter().take(if key == "aside" { MAX_ASIDES } else { MAX_EVIDENCE }) {
                 let phrase = self.reason(evidence.reason, evidence.position);
                 if !said.contains(&phrase) {
                     said.push(phrase);
