@@ -2136,6 +2136,7 @@ export interface components {
         /**
          * @description What the six-line method (六爻) derives from the lines and their time.
          * @example {
+         *       "bodyBranch": "未",
          *       "echoes": [],
          *       "lines": [
          *         {
@@ -2167,7 +2168,7 @@ export interface components {
          *           "dayCombination": false,
          *           "dayEffect": "生",
          *           "element": "wood",
-         *           "growthStage": null,
+         *           "growthStage": "沐浴",
          *           "hidden": null,
          *           "kin": "子孙",
          *           "monthBreak": false,
@@ -2195,7 +2196,7 @@ export interface components {
          *             "dayCombination": false,
          *             "dayEffect": "克",
          *             "element": "fire",
-         *             "growthStage": null,
+         *             "growthStage": "胎",
          *             "kin": "妻财",
          *             "monthBreak": true,
          *             "monthCombination": false,
@@ -2222,7 +2223,7 @@ export interface components {
          *           "dayCombination": false,
          *           "dayEffect": "泄",
          *           "element": "metal",
-         *           "growthStage": null,
+         *           "growthStage": "死",
          *           "hidden": null,
          *           "kin": "父母",
          *           "monthBreak": false,
@@ -2265,12 +2266,13 @@ export interface components {
          *             "dayCombination": false,
          *             "dayEffect": "生",
          *             "element": "wood",
-         *             "growthStage": null,
+         *             "growthStage": "沐浴",
          *             "kin": "子孙",
          *             "monthBreak": false,
          *             "monthCombination": false,
          *             "progress": null,
          *             "relation": "化泄",
+         *             "stage": "死",
          *             "stem": "辛",
          *             "strength": "相",
          *             "void": false
@@ -2293,6 +2295,16 @@ export interface components {
          *           "strength": "旺",
          *           "value": 6,
          *           "void": false
+         *         }
+         *       ],
+         *       "marks": [
+         *         {
+         *           "element": null,
+         *           "kind": "独发",
+         *           "positions": [
+         *             6
+         *           ],
+         *           "waitsFor": null
          *         }
          *       ],
          *       "moment": {
@@ -2323,10 +2335,123 @@ export interface components {
          *         "trigram": "坎"
          *       },
          *       "pattern": null,
-         *       "relatingPattern": null
+         *       "relatingLines": [
+         *         {
+         *           "branch": "子",
+         *           "element": "water",
+         *           "kin": "兄弟",
+         *           "stem": "庚"
+         *         },
+         *         {
+         *           "branch": "寅",
+         *           "element": "wood",
+         *           "kin": "子孙",
+         *           "stem": "庚"
+         *         },
+         *         {
+         *           "branch": "辰",
+         *           "element": "earth",
+         *           "kin": "官鬼",
+         *           "stem": "庚"
+         *         },
+         *         {
+         *           "branch": "未",
+         *           "element": "earth",
+         *           "kin": "官鬼",
+         *           "stem": "辛"
+         *         },
+         *         {
+         *           "branch": "巳",
+         *           "element": "fire",
+         *           "kin": "妻财",
+         *           "stem": "辛"
+         *         },
+         *         {
+         *           "branch": "卯",
+         *           "element": "wood",
+         *           "kin": "子孙",
+         *           "stem": "辛"
+         *         }
+         *       ],
+         *       "relatingPattern": null,
+         *       "stars": [
+         *         {
+         *           "branches": [
+         *             "亥",
+         *             "酉"
+         *           ],
+         *           "star": "天乙贵人"
+         *         },
+         *         {
+         *           "branches": [
+         *             "巳"
+         *           ],
+         *           "star": "禄神"
+         *         },
+         *         {
+         *           "branches": [
+         *             "午"
+         *           ],
+         *           "star": "羊刃"
+         *         },
+         *         {
+         *           "branches": [
+         *             "申"
+         *           ],
+         *           "star": "文昌"
+         *         },
+         *         {
+         *           "branches": [
+         *             "寅"
+         *           ],
+         *           "star": "驿马"
+         *         },
+         *         {
+         *           "branches": [
+         *             "酉"
+         *           ],
+         *           "star": "桃花"
+         *         },
+         *         {
+         *           "branches": [
+         *             "子"
+         *           ],
+         *           "star": "将星"
+         *         },
+         *         {
+         *           "branches": [
+         *             "辰"
+         *           ],
+         *           "star": "华盖"
+         *         },
+         *         {
+         *           "branches": [
+         *             "巳"
+         *           ],
+         *           "star": "劫煞"
+         *         },
+         *         {
+         *           "branches": [
+         *             "亥"
+         *           ],
+         *           "star": "天医"
+         *         },
+         *         {
+         *           "branches": [
+         *             "未"
+         *           ],
+         *           "star": "天喜"
+         *         }
+         *       ]
          *     }
          */
         Chart: {
+            /**
+             * @description The branch of the body of the hexagram (卦身).
+             * @example 子
+             * @enum {string}
+             */
+            bodyBranch: "子" | "丑" | "寅" | "卯" | "辰" | "巳" | "午" | "未" | "申" | "酉" | "戌" | "亥";
             /** @description Trigrams that repeat or reverse by the change. */
             echoes: {
                 /**
@@ -2371,7 +2496,12 @@ export interface components {
                      * @enum {string}
                      */
                     element: "wood" | "fire" | "earth" | "metal" | "water";
-                    growthStage?: null | ("长生" | "帝旺" | "墓" | "绝");
+                    /**
+                     * @description The stage of growth (长生十二宫) on this day.
+                     * @example 长生
+                     * @enum {string}
+                     */
+                    growthStage?: "长生" | "沐浴" | "冠带" | "临官" | "帝旺" | "衰" | "病" | "死" | "墓" | "绝" | "胎" | "养";
                     /**
                      * @description The kin (六亲) to the palace.
                      * @example 父母
@@ -2389,6 +2519,12 @@ export interface components {
                      * @enum {string}
                      */
                     relation: "回头生" | "回头克" | "化泄" | "化耗" | "比和";
+                    /**
+                     * @description The stage of growth of the old line on the new branch, such as 墓 (化墓) and 绝 (化绝).
+                     * @example 长生
+                     * @enum {string}
+                     */
+                    stage: "长生" | "沐浴" | "冠带" | "临官" | "帝旺" | "衰" | "病" | "死" | "墓" | "绝" | "胎" | "养";
                     /**
                      * @description The stem (纳甲).
                      * @example 甲
@@ -2427,7 +2563,12 @@ export interface components {
                  * @enum {string}
                  */
                 element: "wood" | "fire" | "earth" | "metal" | "water";
-                growthStage?: null | ("长生" | "帝旺" | "墓" | "绝");
+                /**
+                 * @description The stage of growth (长生十二宫) on this day.
+                 * @example 长生
+                 * @enum {string}
+                 */
+                growthStage?: "长生" | "沐浴" | "冠带" | "临官" | "帝旺" | "衰" | "病" | "死" | "墓" | "绝" | "胎" | "养";
                 hidden: null | {
                     /**
                      * @description The branch (纳甲).
@@ -2451,7 +2592,12 @@ export interface components {
                      * @enum {string}
                      */
                     element: "wood" | "fire" | "earth" | "metal" | "water";
-                    growthStage?: null | ("长生" | "帝旺" | "墓" | "绝");
+                    /**
+                     * @description The stage of growth (长生十二宫) on this day.
+                     * @example 长生
+                     * @enum {string}
+                     */
+                    growthStage?: "长生" | "沐浴" | "冠带" | "临官" | "帝旺" | "衰" | "病" | "死" | "墓" | "绝" | "胎" | "养";
                     /**
                      * @description The kin (六亲) to the palace.
                      * @example 父母
@@ -2512,6 +2658,19 @@ export interface components {
                 value: number;
                 /** @description The branch is void on this day (旬空). */
                 void?: boolean;
+            }[];
+            /** @description Relations of several lines, such as 三合 and 独发. */
+            marks: {
+                element: null | ("wood" | "fire" | "earth" | "metal" | "water");
+                /**
+                 * @description The relation.
+                 * @example 三合
+                 * @enum {string}
+                 */
+                kind: "三合" | "半合" | "三刑" | "六害" | "独发" | "独静" | "随官入墓";
+                /** @description The lines, ascending from 1 at the bottom. A line counts also for the branch into which it changes. */
+                positions: number[];
+                waitsFor: null | ("子" | "丑" | "寅" | "卯" | "辰" | "巳" | "午" | "未" | "申" | "酉" | "戌" | "亥");
             }[];
             moment: null | {
                 /**
@@ -2586,7 +2745,44 @@ export interface components {
                 trigram: "乾" | "兑" | "离" | "震" | "巽" | "坎" | "艮" | "坤";
             };
             pattern: null | ("六冲" | "六合");
+            relatingLines: null | {
+                /**
+                 * @description The branch (纳甲).
+                 * @example 子
+                 * @enum {string}
+                 */
+                branch: "子" | "丑" | "寅" | "卯" | "辰" | "巳" | "午" | "未" | "申" | "酉" | "戌" | "亥";
+                /**
+                 * @description The element.
+                 * @example wood
+                 * @enum {string}
+                 */
+                element: "wood" | "fire" | "earth" | "metal" | "water";
+                /**
+                 * @description The kin (六亲) to the palace.
+                 * @example 父母
+                 * @enum {string}
+                 */
+                kin: "父母" | "兄弟" | "官鬼" | "妻财" | "子孙";
+                /**
+                 * @description The stem (纳甲).
+                 * @example 甲
+                 * @enum {string}
+                 */
+                stem: "甲" | "乙" | "丙" | "丁" | "戊" | "己" | "庚" | "辛" | "壬" | "癸";
+            }[];
             relatingPattern: null | ("六冲" | "六合");
+            /** @description Stars of the day and the month (神煞); empty if the time is unknown. */
+            stars: {
+                /** @description The branches. */
+                branches: ("子" | "丑" | "寅" | "卯" | "辰" | "巳" | "午" | "未" | "申" | "酉" | "戌" | "亥")[];
+                /**
+                 * @description The star.
+                 * @example 天乙贵人
+                 * @enum {string}
+                 */
+                star: "天乙贵人" | "禄神" | "羊刃" | "文昌" | "驿马" | "桃花" | "将星" | "华盖" | "劫煞" | "天医" | "天喜";
+            }[];
         };
         /** @description The only choice of a chat completion. */
         ChatChoice: {
@@ -2678,6 +2874,12 @@ export interface components {
              */
             total_tokens: number;
         };
+        /**
+         * @description A script of Chinese.
+         * @example traditional
+         * @enum {string}
+         */
+        ChineseScript: "simplified" | "traditional";
         /**
          * @description The classical texts of a casting.
          * @example {
@@ -4208,6 +4410,8 @@ export interface components {
              * @example 22:00-08:00
              */
             quietHours: string | null;
+            /** @description The script of texts in Chinese. Absent if never set; `Accept-Language` applies then. */
+            script?: components["schemas"]["ChineseScript"];
             /** @example Asia/Shanghai */
             timeZone: string | null;
             /**
@@ -7590,6 +7794,7 @@ export interface operations {
                      *           "system": true
                      *         },
                      *         "quietHours": "22:00-08:00",
+                     *         "script": "traditional",
                      *         "timeZone": "Asia/Shanghai",
                      *         "updatedAt": "2026-01-02T03:04:05.678Z"
                      *       },
@@ -8742,6 +8947,7 @@ export interface operations {
                      *         "system": true
                      *       },
                      *       "quietHours": "22:00-08:00",
+                     *       "script": "traditional",
                      *       "timeZone": "Asia/Shanghai",
                      *       "updatedAt": "2026-01-02T03:04:05.678Z"
                      *     }
@@ -8768,6 +8974,7 @@ export interface operations {
                  *         "promotion": false
                  *       },
                  *       "quietHours": "22:00-08:00",
+                 *       "script": "traditional",
                  *       "timeZone": "Asia/Shanghai"
                  *     }
                  */
@@ -8778,7 +8985,7 @@ export interface operations {
                      */
                     dayStart?: components["schemas"]["DayStart"];
                     /**
-                     * @description The language of messages. An empty text resets it.
+                     * @description The language of messages. An empty text resets it. `zh-TW`, `zh-HK` and `zh-Hant` also choose the traditional script, `zh-CN` and `zh-Hans` the simplified one.
                      * @example zh
                      */
                     locale?: components["schemas"]["Locale"];
@@ -8799,6 +9006,11 @@ export interface operations {
                      * @example 22:00-08:00
                      */
                     quietHours?: string;
+                    /**
+                     * @description The script of readings, pictures and messages in Chinese: `simplified` or `traditional`. An empty text resets it; `Accept-Language` (`zh-TW`, `zh-HK`, `zh-Hant`) then decides.
+                     * @example traditional
+                     */
+                    script?: components["schemas"]["ChineseScript"];
                     /**
                      * @description Time zone: an IANA name, or an offset such as `+08:00`. An empty text resets it.
                      * @example Asia/Shanghai
@@ -8825,6 +9037,7 @@ export interface operations {
                      *         "system": true
                      *       },
                      *       "quietHours": "22:00-08:00",
+                     *       "script": "traditional",
                      *       "timeZone": "Asia/Shanghai",
                      *       "updatedAt": "2026-01-02T03:04:05.678Z"
                      *     }
@@ -9258,6 +9471,11 @@ export interface operations {
                      * @example 2026-01-02T11:04:05+08:00
                      */
                     castAt?: string;
+                    /**
+                     * @description In place of `castAt`, the branch of the month and the pillar of the day, such as `戌月甲寅日`. `castAt` is then noon of the last such day; year and hour are those of that time.
+                     * @example 戌月甲寅日
+                     */
+                    castPillars?: string;
                     /** @description With `manual`, the six lines from the bottom: 6 old yin, 7 young yang, 8 young yin, 9 old yang. */
                     lines?: number[];
                     /**
@@ -9297,6 +9515,7 @@ export interface operations {
                      *       "balance": 80,
                      *       "castAt": "2026-01-02T03:04:05.678Z",
                      *       "chart": {
+                     *         "bodyBranch": "未",
                      *         "echoes": [],
                      *         "lines": [
                      *           {
@@ -9328,7 +9547,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "生",
                      *             "element": "wood",
-                     *             "growthStage": null,
+                     *             "growthStage": "沐浴",
                      *             "hidden": null,
                      *             "kin": "子孙",
                      *             "monthBreak": false,
@@ -9356,7 +9575,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "克",
                      *               "element": "fire",
-                     *               "growthStage": null,
+                     *               "growthStage": "胎",
                      *               "kin": "妻财",
                      *               "monthBreak": true,
                      *               "monthCombination": false,
@@ -9383,7 +9602,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "泄",
                      *             "element": "metal",
-                     *             "growthStage": null,
+                     *             "growthStage": "死",
                      *             "hidden": null,
                      *             "kin": "父母",
                      *             "monthBreak": false,
@@ -9426,12 +9645,13 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "kin": "子孙",
                      *               "monthBreak": false,
                      *               "monthCombination": false,
                      *               "progress": null,
                      *               "relation": "化泄",
+                     *               "stage": "死",
                      *               "stem": "辛",
                      *               "strength": "相",
                      *               "void": false
@@ -9454,6 +9674,16 @@ export interface operations {
                      *             "strength": "旺",
                      *             "value": 6,
                      *             "void": false
+                     *           }
+                     *         ],
+                     *         "marks": [
+                     *           {
+                     *             "element": null,
+                     *             "kind": "独发",
+                     *             "positions": [
+                     *               6
+                     *             ],
+                     *             "waitsFor": null
                      *           }
                      *         ],
                      *         "moment": {
@@ -9484,7 +9714,114 @@ export interface operations {
                      *           "trigram": "坎"
                      *         },
                      *         "pattern": null,
-                     *         "relatingPattern": null
+                     *         "relatingLines": [
+                     *           {
+                     *             "branch": "子",
+                     *             "element": "water",
+                     *             "kin": "兄弟",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "寅",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "辰",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "未",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "巳",
+                     *             "element": "fire",
+                     *             "kin": "妻财",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "卯",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "辛"
+                     *           }
+                     *         ],
+                     *         "relatingPattern": null,
+                     *         "stars": [
+                     *           {
+                     *             "branches": [
+                     *               "亥",
+                     *               "酉"
+                     *             ],
+                     *             "star": "天乙贵人"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "禄神"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "午"
+                     *             ],
+                     *             "star": "羊刃"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "申"
+                     *             ],
+                     *             "star": "文昌"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "寅"
+                     *             ],
+                     *             "star": "驿马"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "酉"
+                     *             ],
+                     *             "star": "桃花"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "子"
+                     *             ],
+                     *             "star": "将星"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "辰"
+                     *             ],
+                     *             "star": "华盖"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "劫煞"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "亥"
+                     *             ],
+                     *             "star": "天医"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "未"
+                     *             ],
+                     *             "star": "天喜"
+                     *           }
+                     *         ]
                      *       },
                      *       "classic": {
                      *         "judgement": {
@@ -9659,6 +9996,7 @@ export interface operations {
                      *       "id": "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061",
                      *       "interpretation": {
                      *         "chart": {
+                     *           "bodyBranch": "未",
                      *           "echoes": [],
                      *           "lines": [
                      *             {
@@ -9690,7 +10028,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "hidden": null,
                      *               "kin": "子孙",
                      *               "monthBreak": false,
@@ -9718,7 +10056,7 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "克",
                      *                 "element": "fire",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "胎",
                      *                 "kin": "妻财",
                      *                 "monthBreak": true,
                      *                 "monthCombination": false,
@@ -9745,7 +10083,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "泄",
                      *               "element": "metal",
-                     *               "growthStage": null,
+                     *               "growthStage": "死",
                      *               "hidden": null,
                      *               "kin": "父母",
                      *               "monthBreak": false,
@@ -9788,12 +10126,13 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "生",
                      *                 "element": "wood",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "沐浴",
                      *                 "kin": "子孙",
                      *                 "monthBreak": false,
                      *                 "monthCombination": false,
                      *                 "progress": null,
                      *                 "relation": "化泄",
+                     *                 "stage": "死",
                      *                 "stem": "辛",
                      *                 "strength": "相",
                      *                 "void": false
@@ -9816,6 +10155,16 @@ export interface operations {
                      *               "strength": "旺",
                      *               "value": 6,
                      *               "void": false
+                     *             }
+                     *           ],
+                     *           "marks": [
+                     *             {
+                     *               "element": null,
+                     *               "kind": "独发",
+                     *               "positions": [
+                     *                 6
+                     *               ],
+                     *               "waitsFor": null
                      *             }
                      *           ],
                      *           "moment": {
@@ -9846,7 +10195,114 @@ export interface operations {
                      *             "trigram": "坎"
                      *           },
                      *           "pattern": null,
-                     *           "relatingPattern": null
+                     *           "relatingLines": [
+                     *             {
+                     *               "branch": "子",
+                     *               "element": "water",
+                     *               "kin": "兄弟",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "寅",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "辰",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "未",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "巳",
+                     *               "element": "fire",
+                     *               "kin": "妻财",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "卯",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "辛"
+                     *             }
+                     *           ],
+                     *           "relatingPattern": null,
+                     *           "stars": [
+                     *             {
+                     *               "branches": [
+                     *                 "亥",
+                     *                 "酉"
+                     *               ],
+                     *               "star": "天乙贵人"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "禄神"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "午"
+                     *               ],
+                     *               "star": "羊刃"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "申"
+                     *               ],
+                     *               "star": "文昌"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "寅"
+                     *               ],
+                     *               "star": "驿马"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "酉"
+                     *               ],
+                     *               "star": "桃花"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "子"
+                     *               ],
+                     *               "star": "将星"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "辰"
+                     *               ],
+                     *               "star": "华盖"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "劫煞"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "亥"
+                     *               ],
+                     *               "star": "天医"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "未"
+                     *               ],
+                     *               "star": "天喜"
+                     *             }
+                     *           ]
                      *         },
                      *         "classic": {
                      *           "judgement": {
@@ -9986,6 +10442,7 @@ export interface operations {
                      *       "balance": 80,
                      *       "castAt": "2026-01-02T03:04:05.678Z",
                      *       "chart": {
+                     *         "bodyBranch": "未",
                      *         "echoes": [],
                      *         "lines": [
                      *           {
@@ -10017,7 +10474,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "生",
                      *             "element": "wood",
-                     *             "growthStage": null,
+                     *             "growthStage": "沐浴",
                      *             "hidden": null,
                      *             "kin": "子孙",
                      *             "monthBreak": false,
@@ -10045,7 +10502,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "克",
                      *               "element": "fire",
-                     *               "growthStage": null,
+                     *               "growthStage": "胎",
                      *               "kin": "妻财",
                      *               "monthBreak": true,
                      *               "monthCombination": false,
@@ -10072,7 +10529,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "泄",
                      *             "element": "metal",
-                     *             "growthStage": null,
+                     *             "growthStage": "死",
                      *             "hidden": null,
                      *             "kin": "父母",
                      *             "monthBreak": false,
@@ -10115,12 +10572,13 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "kin": "子孙",
                      *               "monthBreak": false,
                      *               "monthCombination": false,
                      *               "progress": null,
                      *               "relation": "化泄",
+                     *               "stage": "死",
                      *               "stem": "辛",
                      *               "strength": "相",
                      *               "void": false
@@ -10143,6 +10601,16 @@ export interface operations {
                      *             "strength": "旺",
                      *             "value": 6,
                      *             "void": false
+                     *           }
+                     *         ],
+                     *         "marks": [
+                     *           {
+                     *             "element": null,
+                     *             "kind": "独发",
+                     *             "positions": [
+                     *               6
+                     *             ],
+                     *             "waitsFor": null
                      *           }
                      *         ],
                      *         "moment": {
@@ -10173,7 +10641,114 @@ export interface operations {
                      *           "trigram": "坎"
                      *         },
                      *         "pattern": null,
-                     *         "relatingPattern": null
+                     *         "relatingLines": [
+                     *           {
+                     *             "branch": "子",
+                     *             "element": "water",
+                     *             "kin": "兄弟",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "寅",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "辰",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "未",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "巳",
+                     *             "element": "fire",
+                     *             "kin": "妻财",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "卯",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "辛"
+                     *           }
+                     *         ],
+                     *         "relatingPattern": null,
+                     *         "stars": [
+                     *           {
+                     *             "branches": [
+                     *               "亥",
+                     *               "酉"
+                     *             ],
+                     *             "star": "天乙贵人"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "禄神"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "午"
+                     *             ],
+                     *             "star": "羊刃"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "申"
+                     *             ],
+                     *             "star": "文昌"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "寅"
+                     *             ],
+                     *             "star": "驿马"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "酉"
+                     *             ],
+                     *             "star": "桃花"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "子"
+                     *             ],
+                     *             "star": "将星"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "辰"
+                     *             ],
+                     *             "star": "华盖"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "劫煞"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "亥"
+                     *             ],
+                     *             "star": "天医"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "未"
+                     *             ],
+                     *             "star": "天喜"
+                     *           }
+                     *         ]
                      *       },
                      *       "classic": {
                      *         "judgement": {
@@ -10348,6 +10923,7 @@ export interface operations {
                      *       "id": "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061",
                      *       "interpretation": {
                      *         "chart": {
+                     *           "bodyBranch": "未",
                      *           "echoes": [],
                      *           "lines": [
                      *             {
@@ -10379,7 +10955,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "hidden": null,
                      *               "kin": "子孙",
                      *               "monthBreak": false,
@@ -10407,7 +10983,7 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "克",
                      *                 "element": "fire",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "胎",
                      *                 "kin": "妻财",
                      *                 "monthBreak": true,
                      *                 "monthCombination": false,
@@ -10434,7 +11010,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "泄",
                      *               "element": "metal",
-                     *               "growthStage": null,
+                     *               "growthStage": "死",
                      *               "hidden": null,
                      *               "kin": "父母",
                      *               "monthBreak": false,
@@ -10477,12 +11053,13 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "生",
                      *                 "element": "wood",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "沐浴",
                      *                 "kin": "子孙",
                      *                 "monthBreak": false,
                      *                 "monthCombination": false,
                      *                 "progress": null,
                      *                 "relation": "化泄",
+                     *                 "stage": "死",
                      *                 "stem": "辛",
                      *                 "strength": "相",
                      *                 "void": false
@@ -10505,6 +11082,16 @@ export interface operations {
                      *               "strength": "旺",
                      *               "value": 6,
                      *               "void": false
+                     *             }
+                     *           ],
+                     *           "marks": [
+                     *             {
+                     *               "element": null,
+                     *               "kind": "独发",
+                     *               "positions": [
+                     *                 6
+                     *               ],
+                     *               "waitsFor": null
                      *             }
                      *           ],
                      *           "moment": {
@@ -10535,7 +11122,114 @@ export interface operations {
                      *             "trigram": "坎"
                      *           },
                      *           "pattern": null,
-                     *           "relatingPattern": null
+                     *           "relatingLines": [
+                     *             {
+                     *               "branch": "子",
+                     *               "element": "water",
+                     *               "kin": "兄弟",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "寅",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "辰",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "未",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "巳",
+                     *               "element": "fire",
+                     *               "kin": "妻财",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "卯",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "辛"
+                     *             }
+                     *           ],
+                     *           "relatingPattern": null,
+                     *           "stars": [
+                     *             {
+                     *               "branches": [
+                     *                 "亥",
+                     *                 "酉"
+                     *               ],
+                     *               "star": "天乙贵人"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "禄神"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "午"
+                     *               ],
+                     *               "star": "羊刃"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "申"
+                     *               ],
+                     *               "star": "文昌"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "寅"
+                     *               ],
+                     *               "star": "驿马"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "酉"
+                     *               ],
+                     *               "star": "桃花"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "子"
+                     *               ],
+                     *               "star": "将星"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "辰"
+                     *               ],
+                     *               "star": "华盖"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "劫煞"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "亥"
+                     *               ],
+                     *               "star": "天医"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "未"
+                     *               ],
+                     *               "star": "天喜"
+                     *             }
+                     *           ]
                      *         },
                      *         "classic": {
                      *           "judgement": {
@@ -10716,6 +11410,7 @@ export interface operations {
                      *       "balance": 80,
                      *       "castAt": "2026-01-02T03:04:05.678Z",
                      *       "chart": {
+                     *         "bodyBranch": "未",
                      *         "echoes": [],
                      *         "lines": [
                      *           {
@@ -10747,7 +11442,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "生",
                      *             "element": "wood",
-                     *             "growthStage": null,
+                     *             "growthStage": "沐浴",
                      *             "hidden": null,
                      *             "kin": "子孙",
                      *             "monthBreak": false,
@@ -10775,7 +11470,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "克",
                      *               "element": "fire",
-                     *               "growthStage": null,
+                     *               "growthStage": "胎",
                      *               "kin": "妻财",
                      *               "monthBreak": true,
                      *               "monthCombination": false,
@@ -10802,7 +11497,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "泄",
                      *             "element": "metal",
-                     *             "growthStage": null,
+                     *             "growthStage": "死",
                      *             "hidden": null,
                      *             "kin": "父母",
                      *             "monthBreak": false,
@@ -10845,12 +11540,13 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "kin": "子孙",
                      *               "monthBreak": false,
                      *               "monthCombination": false,
                      *               "progress": null,
                      *               "relation": "化泄",
+                     *               "stage": "死",
                      *               "stem": "辛",
                      *               "strength": "相",
                      *               "void": false
@@ -10873,6 +11569,16 @@ export interface operations {
                      *             "strength": "旺",
                      *             "value": 6,
                      *             "void": false
+                     *           }
+                     *         ],
+                     *         "marks": [
+                     *           {
+                     *             "element": null,
+                     *             "kind": "独发",
+                     *             "positions": [
+                     *               6
+                     *             ],
+                     *             "waitsFor": null
                      *           }
                      *         ],
                      *         "moment": {
@@ -10903,7 +11609,114 @@ export interface operations {
                      *           "trigram": "坎"
                      *         },
                      *         "pattern": null,
-                     *         "relatingPattern": null
+                     *         "relatingLines": [
+                     *           {
+                     *             "branch": "子",
+                     *             "element": "water",
+                     *             "kin": "兄弟",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "寅",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "辰",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "未",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "巳",
+                     *             "element": "fire",
+                     *             "kin": "妻财",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "卯",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "辛"
+                     *           }
+                     *         ],
+                     *         "relatingPattern": null,
+                     *         "stars": [
+                     *           {
+                     *             "branches": [
+                     *               "亥",
+                     *               "酉"
+                     *             ],
+                     *             "star": "天乙贵人"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "禄神"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "午"
+                     *             ],
+                     *             "star": "羊刃"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "申"
+                     *             ],
+                     *             "star": "文昌"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "寅"
+                     *             ],
+                     *             "star": "驿马"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "酉"
+                     *             ],
+                     *             "star": "桃花"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "子"
+                     *             ],
+                     *             "star": "将星"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "辰"
+                     *             ],
+                     *             "star": "华盖"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "劫煞"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "亥"
+                     *             ],
+                     *             "star": "天医"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "未"
+                     *             ],
+                     *             "star": "天喜"
+                     *           }
+                     *         ]
                      *       },
                      *       "classic": {
                      *         "judgement": {
@@ -11078,6 +11891,7 @@ export interface operations {
                      *       "id": "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061",
                      *       "interpretation": {
                      *         "chart": {
+                     *           "bodyBranch": "未",
                      *           "echoes": [],
                      *           "lines": [
                      *             {
@@ -11109,7 +11923,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "hidden": null,
                      *               "kin": "子孙",
                      *               "monthBreak": false,
@@ -11137,7 +11951,7 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "克",
                      *                 "element": "fire",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "胎",
                      *                 "kin": "妻财",
                      *                 "monthBreak": true,
                      *                 "monthCombination": false,
@@ -11164,7 +11978,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "泄",
                      *               "element": "metal",
-                     *               "growthStage": null,
+                     *               "growthStage": "死",
                      *               "hidden": null,
                      *               "kin": "父母",
                      *               "monthBreak": false,
@@ -11207,12 +12021,13 @@ export interface operations {
                      *                 "dayCombination": false,
                      *                 "dayEffect": "生",
                      *                 "element": "wood",
-                     *                 "growthStage": null,
+                     *                 "growthStage": "沐浴",
                      *                 "kin": "子孙",
                      *                 "monthBreak": false,
                      *                 "monthCombination": false,
                      *                 "progress": null,
                      *                 "relation": "化泄",
+                     *                 "stage": "死",
                      *                 "stem": "辛",
                      *                 "strength": "相",
                      *                 "void": false
@@ -11235,6 +12050,16 @@ export interface operations {
                      *               "strength": "旺",
                      *               "value": 6,
                      *               "void": false
+                     *             }
+                     *           ],
+                     *           "marks": [
+                     *             {
+                     *               "element": null,
+                     *               "kind": "独发",
+                     *               "positions": [
+                     *                 6
+                     *               ],
+                     *               "waitsFor": null
                      *             }
                      *           ],
                      *           "moment": {
@@ -11265,7 +12090,114 @@ export interface operations {
                      *             "trigram": "坎"
                      *           },
                      *           "pattern": null,
-                     *           "relatingPattern": null
+                     *           "relatingLines": [
+                     *             {
+                     *               "branch": "子",
+                     *               "element": "water",
+                     *               "kin": "兄弟",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "寅",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "辰",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "庚"
+                     *             },
+                     *             {
+                     *               "branch": "未",
+                     *               "element": "earth",
+                     *               "kin": "官鬼",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "巳",
+                     *               "element": "fire",
+                     *               "kin": "妻财",
+                     *               "stem": "辛"
+                     *             },
+                     *             {
+                     *               "branch": "卯",
+                     *               "element": "wood",
+                     *               "kin": "子孙",
+                     *               "stem": "辛"
+                     *             }
+                     *           ],
+                     *           "relatingPattern": null,
+                     *           "stars": [
+                     *             {
+                     *               "branches": [
+                     *                 "亥",
+                     *                 "酉"
+                     *               ],
+                     *               "star": "天乙贵人"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "禄神"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "午"
+                     *               ],
+                     *               "star": "羊刃"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "申"
+                     *               ],
+                     *               "star": "文昌"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "寅"
+                     *               ],
+                     *               "star": "驿马"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "酉"
+                     *               ],
+                     *               "star": "桃花"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "子"
+                     *               ],
+                     *               "star": "将星"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "辰"
+                     *               ],
+                     *               "star": "华盖"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "巳"
+                     *               ],
+                     *               "star": "劫煞"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "亥"
+                     *               ],
+                     *               "star": "天医"
+                     *             },
+                     *             {
+                     *               "branches": [
+                     *                 "未"
+                     *               ],
+                     *               "star": "天喜"
+                     *             }
+                     *           ]
                      *         },
                      *         "classic": {
                      *           "judgement": {
@@ -11385,7 +12317,7 @@ export interface operations {
     drawSessionCard: {
         parameters: {
             query?: {
-                /** @description The language of the picture. Default: that of the preferences, or of `Accept-Language`. */
+                /** @description The language of the picture, such as `zh-TW` for traditional characters. Default: that of the preferences, or of `Accept-Language`. */
                 lang?: components["schemas"]["Locale"];
                 /** @description Show the question. Default: false. */
                 question?: boolean;
@@ -11453,6 +12385,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "chart": {
+                     *         "bodyBranch": "未",
                      *         "echoes": [],
                      *         "lines": [
                      *           {
@@ -11484,7 +12417,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "生",
                      *             "element": "wood",
-                     *             "growthStage": null,
+                     *             "growthStage": "沐浴",
                      *             "hidden": null,
                      *             "kin": "子孙",
                      *             "monthBreak": false,
@@ -11512,7 +12445,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "克",
                      *               "element": "fire",
-                     *               "growthStage": null,
+                     *               "growthStage": "胎",
                      *               "kin": "妻财",
                      *               "monthBreak": true,
                      *               "monthCombination": false,
@@ -11539,7 +12472,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "泄",
                      *             "element": "metal",
-                     *             "growthStage": null,
+                     *             "growthStage": "死",
                      *             "hidden": null,
                      *             "kin": "父母",
                      *             "monthBreak": false,
@@ -11582,12 +12515,13 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "kin": "子孙",
                      *               "monthBreak": false,
                      *               "monthCombination": false,
                      *               "progress": null,
                      *               "relation": "化泄",
+                     *               "stage": "死",
                      *               "stem": "辛",
                      *               "strength": "相",
                      *               "void": false
@@ -11610,6 +12544,16 @@ export interface operations {
                      *             "strength": "旺",
                      *             "value": 6,
                      *             "void": false
+                     *           }
+                     *         ],
+                     *         "marks": [
+                     *           {
+                     *             "element": null,
+                     *             "kind": "独发",
+                     *             "positions": [
+                     *               6
+                     *             ],
+                     *             "waitsFor": null
                      *           }
                      *         ],
                      *         "moment": {
@@ -11640,7 +12584,114 @@ export interface operations {
                      *           "trigram": "坎"
                      *         },
                      *         "pattern": null,
-                     *         "relatingPattern": null
+                     *         "relatingLines": [
+                     *           {
+                     *             "branch": "子",
+                     *             "element": "water",
+                     *             "kin": "兄弟",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "寅",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "辰",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "未",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "巳",
+                     *             "element": "fire",
+                     *             "kin": "妻财",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "卯",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "辛"
+                     *           }
+                     *         ],
+                     *         "relatingPattern": null,
+                     *         "stars": [
+                     *           {
+                     *             "branches": [
+                     *               "亥",
+                     *               "酉"
+                     *             ],
+                     *             "star": "天乙贵人"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "禄神"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "午"
+                     *             ],
+                     *             "star": "羊刃"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "申"
+                     *             ],
+                     *             "star": "文昌"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "寅"
+                     *             ],
+                     *             "star": "驿马"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "酉"
+                     *             ],
+                     *             "star": "桃花"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "子"
+                     *             ],
+                     *             "star": "将星"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "辰"
+                     *             ],
+                     *             "star": "华盖"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "劫煞"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "亥"
+                     *             ],
+                     *             "star": "天医"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "未"
+                     *             ],
+                     *             "star": "天喜"
+                     *           }
+                     *         ]
                      *       },
                      *       "classic": {
                      *         "judgement": {
@@ -12917,6 +13968,11 @@ export interface operations {
                      */
                     castAt?: string;
                     /**
+                     * @description In place of `castAt`, the branch of the month and the pillar of the day, such as `戌月甲寅日`. `castAt` is then noon of the last such day; year and hour are those of that time.
+                     * @example 戌月甲寅日
+                     */
+                    castPillars?: string;
+                    /**
                      * @description The casting: lines, hexagram names, or any structure that contains them. Required without a question.
                      * @example {
                      *       "lines": [
@@ -12968,6 +14024,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "chart": {
+                     *         "bodyBranch": "未",
                      *         "echoes": [],
                      *         "lines": [
                      *           {
@@ -12999,7 +14056,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "生",
                      *             "element": "wood",
-                     *             "growthStage": null,
+                     *             "growthStage": "沐浴",
                      *             "hidden": null,
                      *             "kin": "子孙",
                      *             "monthBreak": false,
@@ -13027,7 +14084,7 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "克",
                      *               "element": "fire",
-                     *               "growthStage": null,
+                     *               "growthStage": "胎",
                      *               "kin": "妻财",
                      *               "monthBreak": true,
                      *               "monthCombination": false,
@@ -13054,7 +14111,7 @@ export interface operations {
                      *             "dayCombination": false,
                      *             "dayEffect": "泄",
                      *             "element": "metal",
-                     *             "growthStage": null,
+                     *             "growthStage": "死",
                      *             "hidden": null,
                      *             "kin": "父母",
                      *             "monthBreak": false,
@@ -13097,12 +14154,13 @@ export interface operations {
                      *               "dayCombination": false,
                      *               "dayEffect": "生",
                      *               "element": "wood",
-                     *               "growthStage": null,
+                     *               "growthStage": "沐浴",
                      *               "kin": "子孙",
                      *               "monthBreak": false,
                      *               "monthCombination": false,
                      *               "progress": null,
                      *               "relation": "化泄",
+                     *               "stage": "死",
                      *               "stem": "辛",
                      *               "strength": "相",
                      *               "void": false
@@ -13125,6 +14183,16 @@ export interface operations {
                      *             "strength": "旺",
                      *             "value": 6,
                      *             "void": false
+                     *           }
+                     *         ],
+                     *         "marks": [
+                     *           {
+                     *             "element": null,
+                     *             "kind": "独发",
+                     *             "positions": [
+                     *               6
+                     *             ],
+                     *             "waitsFor": null
                      *           }
                      *         ],
                      *         "moment": {
@@ -13155,7 +14223,114 @@ export interface operations {
                      *           "trigram": "坎"
                      *         },
                      *         "pattern": null,
-                     *         "relatingPattern": null
+                     *         "relatingLines": [
+                     *           {
+                     *             "branch": "子",
+                     *             "element": "water",
+                     *             "kin": "兄弟",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "寅",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "辰",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "庚"
+                     *           },
+                     *           {
+                     *             "branch": "未",
+                     *             "element": "earth",
+                     *             "kin": "官鬼",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "巳",
+                     *             "element": "fire",
+                     *             "kin": "妻财",
+                     *             "stem": "辛"
+                     *           },
+                     *           {
+                     *             "branch": "卯",
+                     *             "element": "wood",
+                     *             "kin": "子孙",
+                     *             "stem": "辛"
+                     *           }
+                     *         ],
+                     *         "relatingPattern": null,
+                     *         "stars": [
+                     *           {
+                     *             "branches": [
+                     *               "亥",
+                     *               "酉"
+                     *             ],
+                     *             "star": "天乙贵人"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "禄神"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "午"
+                     *             ],
+                     *             "star": "羊刃"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "申"
+                     *             ],
+                     *             "star": "文昌"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "寅"
+                     *             ],
+                     *             "star": "驿马"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "酉"
+                     *             ],
+                     *             "star": "桃花"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "子"
+                     *             ],
+                     *             "star": "将星"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "辰"
+                     *             ],
+                     *             "star": "华盖"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "巳"
+                     *             ],
+                     *             "star": "劫煞"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "亥"
+                     *             ],
+                     *             "star": "天医"
+                     *           },
+                     *           {
+                     *             "branches": [
+                     *               "未"
+                     *             ],
+                     *             "star": "天喜"
+                     *           }
+                     *         ]
                      *       },
                      *       "classic": {
                      *         "judgement": {
