@@ -9,7 +9,7 @@ use crate::{
         hexagram::{Cast, ClassicalText, Line, LineClassic, Lines},
     },
     http::openapi::enums::{SelectedPartName, SelectionRuleName},
-    types::Locale,
+    providers::llm::builtin::Written,
 };
 
 /// A classical text in both scripts.
@@ -24,7 +24,7 @@ pub struct ClassicalTextShown {
 
 /// The classical texts of a casting.
 #[derive(Serialize, ToSchema)]
-#[schema(example = json!(Classic::of(example_cast(), Locale::Chinese)))]
+#[schema(example = json!(Classic::of(example_cast(), Written::Simplified)))]
 pub struct Classic {
     /// The judgement (卦辞) of the primary hexagram.
     judgement: ClassicalTextShown,
@@ -62,9 +62,9 @@ pub struct SelectedTextShown {
     #[schema(example = "上六")]
     label: Option<&'static str>,
     text: ClassicalTextShown,
-    /// The text in one plain sentence, in the user's language.
+    /// The text in one plain sentence, in the user's language and script.
     #[schema(example = "骑着马徘徊不进，泪中带血，困到这一步难以长久。")]
-    plain: &'static str,
+    plain: String,
 }
 
 impl From<ClassicalText> for ClassicalTextShown {
@@ -74,21 +74,21 @@ impl From<ClassicalText> for ClassicalTextShown {
 }
 
 impl Classic {
-    pub fn of(cast: Cast, locale: Locale) -> Self {
+    pub fn of(cast: Cast, written: Written) -> Self {
         let (primary, selection) = (cast.primary(), TextSelection::of(&cast));
         Self {
             judgement: primary.classical_judgement().into(),
             lines: primary.line_classics().map(|line| line.text().into()),
             reading: TextSelectionShown {
                 rule: selection.rule,
-                texts: selection.texts.into_iter().map(|text| SelectedTextShown::of(text, locale)).collect(),
+                texts: selection.texts.into_iter().map(|text| SelectedTextShown::of(text, written)).collect(),
             },
         }
     }
 }
 
 impl SelectedTextShown {
-    fn of(selected: SelectedText, locale: Locale) -> Self {
+    fn of(selected: SelectedText, written: Written) -> Self {
         Self {
             hexagram: selected.hexagram.number(),
             part: selected.part,
@@ -96,7 +96,7 @@ impl SelectedTextShown {
             is_main: selected.is_main,
             label: selected.line_classic().map(LineClassic::label),
             text: selected.text().into(),
-            plain: selected.plain(locale),
+            plain: written.convert(selected.plain(written.locale())),
         }
     }
 }

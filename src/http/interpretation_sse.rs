@@ -18,8 +18,11 @@ use crate::{
         request_meta::RequestMeta,
         sse::{EventDescription, SseSender, StreamedResource},
     },
-    providers::{client::with_cancellation, llm::Flow},
-    types::{Locale, Timestamp},
+    providers::{
+        client::with_cancellation,
+        llm::{Flow, builtin::Written},
+    },
+    types::Timestamp,
 };
 
 /// Tokens as counted by the provider; null if unknown.
@@ -101,8 +104,8 @@ pub struct CastingShown {
 }
 
 impl CastingShown {
-    pub fn of(cast: Cast, time: Option<&CastTime>, locale: Locale) -> Self {
-        Self { chart: chart_of(&cast, time), classic: Classic::of(cast, locale) }
+    pub fn of(cast: Cast, time: Option<&CastTime>, written: Written) -> Self {
+        Self { chart: chart_of(&cast, time), classic: Classic::of(cast, written) }
     }
 }
 

@@ -14,7 +14,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     app::App,
     domain::{
-        identity::users::{self, User},
+        divination::help::Asker,
+        identity::{
+            preferences,
+            users::{self, User},
+        },
         money::{coins::GrantLimit, ledger::Authority},
         operations::{
             admins::{Identity, roles::Role},
@@ -24,11 +28,12 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         claims::Claims,
-        content_negotiation::quality,
+        content_negotiation::{language_tag, quality},
         inbox_hub::InboxHub,
         live_interpretations::LiveInterpretations,
         request_meta::{Caller, IdempotencyHeader, RequestMeta},
     },
+    providers::llm::builtin::Written,
     store::{Pending, Read},
     types::{Locale, Secret, UserId},
 };
@@ -69,6 +74,16 @@ impl RequestContext {
     /// Returns the language that the client prefers.
     pub fn locale(&self) -> Locale {
         self.meta.locale
+    }
+
+    /// Returns the language and script of texts about a question of the calling user.
+    ///
+    /// # Errors
+    /// As [`Self::user`].
+    pub fn written(&self, question: &str) -> Result<Written> {
+        let (core, user) = (&self.app.core, self.user()?);
+        let locale = preferences::locale(core, user, self.locale())?;
+        Ok(Asker::find(core, user, language_tag(&self.headers), locale)?.written(question, locale))
     }
 
     /// Returns true if the client accepts an event stream and does not prefer JSON.

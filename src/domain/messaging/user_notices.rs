@@ -2,13 +2,15 @@
 //!
 //! They are system notices, which users cannot switch off.
 
+use liuyao::script::to_traditional;
+
 use super::notifications::{self, Audience, NotificationDraft, NotificationKind, Payload};
 use crate::{
     config::Config,
     domain::identity::{identities::IdentityProvider, preferences, users::Address},
     error::Result,
     store::Write,
-    types::{Locale, SuspensionScope, Timestamp, UserId, pluralize},
+    types::{ChineseScript, Locale, SuspensionScope, Timestamp, UserId, pluralize},
 };
 
 /// A fact that the user is told.
@@ -60,11 +62,15 @@ pub fn send_in(tx: &Write<'_>, config: &Config, user: UserId, notice: &UserNotic
         Locale::Chinese => chinese(notice, shown),
         Locale::English => english(notice, shown),
     };
+    let in_script = |text: &str| match chosen.script {
+        Some(ChineseScript::Traditional) => to_traditional(text),
+        _ => text.to_owned(),
+    };
     let draft = NotificationDraft {
         audience: Audience::Users(vec![user]),
         kind: NotificationKind::System,
-        title: title.to_owned(),
-        body,
+        title: in_script(title),
+        body: in_script(&body),
         payload: Payload::None {},
         expires_at: None,
     };

@@ -12,6 +12,7 @@ use crate::{
     domain::{
         divination::{
             budget::SLOW_CALL_MS,
+            help::Asker,
             interpretation::{self, CallRecord},
             model_calls::CallStatus,
         },
@@ -105,6 +106,7 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
     let risk = classify_question(&question, question_type.as_deref());
     let prepare = move |app: &App| {
         let locale = preferences::locale(&app.core, user, locale)?;
+        let written = Asker::find(&app.core, user, tag, locale)?.written(&question, locale);
         let question = interpretation::CastingQuestion {
             question_type,
             question,
@@ -118,7 +120,7 @@ pub async fn interpret(context: RequestContext, ask: InterpretParams) -> Result<
         };
         let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let (trace_id, provider, model) = (prepared.trace_id.clone(), prepared.provider, prepared.model.clone());
-        let casting = prepared.cast.map(|cast| Box::new(CastingShown::of(cast, time.as_ref(), locale)));
+        let casting = prepared.cast.map(|cast| Box::new(CastingShown::of(cast, time.as_ref(), written)));
         let run: ModelRun = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
         Ok(Prepared { trace_id, provider, model, casting, run })
     };

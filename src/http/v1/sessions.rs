@@ -10,16 +10,13 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     config::LimitsConfig,
-    domain::{
-        divination::{
-            chart::{Chart, PlumBlossom, chart_of},
-            hexagram::{Cast, Line, Lines},
-            sessions::{
-                self, Casting, Method, NewSession, SessionAnnotation, SessionDraft, SessionSearch,
-                interpretation::{self, InterpretationRequest, SessionInterpretations, TRACE_ID},
-            },
+    domain::divination::{
+        chart::{Chart, PlumBlossom, chart_of},
+        hexagram::{Cast, Line, Lines},
+        sessions::{
+            self, Casting, Method, NewSession, SessionAnnotation, SessionDraft, SessionSearch,
+            interpretation::{self, InterpretationRequest, SessionInterpretations, TRACE_ID},
         },
-        identity::preferences,
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
@@ -39,7 +36,8 @@ use crate::{
         session_interpretation::{self, MaybeReplayed},
         v1::hexagrams::HexagramShown,
     },
-    types::{Cursor, Locale, Timestamp},
+    providers::llm::builtin::Written,
+    types::{Cursor, Timestamp},
 };
 
 const SESSIONS: CursorList = CursorList("sessions");
@@ -195,7 +193,7 @@ impl From<&sessions::Session> for SessionResponse {
 
 impl SessionResponse {
     /// Returns a session with chart, texts and interpretations.
-    fn whole(session: &sessions::Session, interpretations: SessionInterpretations, locale: Locale) -> Self {
+    fn whole(session: &sessions::Session, interpretations: SessionInterpretations, written: Written) -> Self {
         let SessionInterpretations { items, remaining, next_points } = interpretations;
         Self {
             interpretation: items.first().cloned().map(Into::into),
@@ -204,7 +202,7 @@ impl SessionResponse {
             next_interpretation_points: Some(next_points),
             derivation: session.derivation(),
             chart: Some(chart_of(&session.cast, session.cast_time().as_ref())),
-            classic: Some(Classic::of(session.cast, locale)),
+            classic: Some(Classic::of(session.cast, written)),
             ..session.into()
         }
     }
@@ -223,7 +221,7 @@ impl From<Cast> for SessionHexagrams {
 
 pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Replayable<SessionResponse>> {
     let user = context.user()?;
-    let locale = preferences::locale(&context.app.core, user, context.locale())?;
+    let written = context.written(&cast.question.0)?;
     let CastMoment { cast_at, time_zone, day_start } = cast.moment;
     let draft = SessionDraft {
         question: cast.question.0,
@@ -236,7 +234,7 @@ pub async fn cast(context: RequestContext, cast: CastSessionParams) -> Result<Re
     let limit = context.app.core.config.llm.interpretations_per_session;
     let shown = move |new: &NewSession| SessionResponse {
         balance: Some(new.balance),
-        ..SessionResponse::whole(&new.session, SessionInterpretations::none(limit), locale)
+        ..SessionResponse::whole(&new.session, SessionInterpretations::none(limit), written)
     };
     context
         .screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
@@ -261,8 +259,8 @@ pub async fn find(context: RequestContext, params: SessionParams) -> Result<Json
     let user = context.user()?;
     let session = sessions::find(&context.app.core, user, &params.id.0)?;
     let interpretations = interpretation::list(&context.app.core, &session)?;
-    let locale = preferences::locale(&context.app.core, user, context.locale())?;
-    Ok(Json(SessionResponse::whole(&session, interpretations, locale)))
+    let written = context.written(&session.question)?;
+    Ok(Json(SessionResponse::whole(&session, interpretations, written)))
 }
 
 pub async fn annotate(context: RequestContext, params: AnnotateSessionParams) -> Result<Json<SessionResponse>> {

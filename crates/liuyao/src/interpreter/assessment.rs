@@ -692,7 +692,8 @@ impl<'a> Assessment<'a> {
         let is_fed = self.is_fed();
         for mark in &self.chart.marks {
             let (Some(of), MarkKind::Triad) = (mark.element, mark.kind) else { continue };
-            let line = mark.positions.first().and_then(|position| self.chart.lines.get(usize::from(*position) - 1));
+            let members = mark.positions.iter().filter_map(|position| self.line_at(*position));
+            let line = members.into_iter().find(|line| line.becomes.is_some());
             match of.relation_to(element) {
                 ElementRelation::Feeds | ElementRelation::Same => self.add(Reason::TriadHelps, line),
                 ElementRelation::Controls if !is_fed => self.add(Reason::TriadHarms, line),
