@@ -393,7 +393,9 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
 
 /// Returns the two things between which the asker chooses.
 fn options(question: &str) -> Option<[String; 2]> {
-    const OPENERS: [&str; 16] = [
+    const OPENERS: [&str; 18] = [
+        "选",
+        "選",
         "我应该",
         "我該",
         "我该",
@@ -423,8 +425,10 @@ fn options(question: &str) -> Option<[String; 2]> {
     if is_turn || before.trim().is_empty() || after.trim().is_empty() {
         return None;
     }
-    let opener = OPENERS.iter().filter_map(|opener| Some((lower.get(..place)?.find(opener)?, opener))).min();
-    let before = opener.map_or(before, |(place, opener)| before.get(place + opener.len()..).unwrap_or(before));
+    // What leads up to the first option ends with the last of these words.
+    let ends = OPENERS.iter().filter_map(|opener| Some(lower.get(..place)?.rfind(opener)? + opener.len()));
+    let before =
+        ends.max().and_then(|end| before.get(end..)).filter(|option| !option.trim().is_empty()).unwrap_or(before);
     let short = |text: &str| {
         let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']).trim_start_matches("是");
         (!text.is_empty() && text.chars().count() <= 40).then(|| text.to_owned())

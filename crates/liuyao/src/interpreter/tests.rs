@@ -331,3 +331,40 @@ fn charts_and_readings_are_fast() {
     let slow = std::time::Duration::from_micros;
     assert!(chart < slow(400) && reading < slow(4_000), "chart {chart:?}, reading {reading:?}");
 }
+
+#[test]
+fn every_rule_topic_and_outlook_has_its_phrases() {
+    for written in [Written::Simplified, Written::English] {
+        let words = phrases::Phrases(written);
+        let has = |key: String| assert!(words.find(&key).is_some_and(|phrase| !phrase.is_empty()), "{key}");
+        Reason::ALL.into_iter().for_each(|reason| has(format!("reason.{}", reason.name())));
+        for topic in Topic::ALL.map(Topic::name) {
+            ["topic", "other"].into_iter().for_each(|group| has(format!("{group}.{topic}")));
+            ["父母", "官鬼", "妻财", "子孙", "兄弟"].into_iter().for_each(|kin| has(format!("role.{topic}.{kin}")));
+            for outlook in Outlook::ALL.map(Outlook::name) {
+                ["wish", "advice"].into_iter().for_each(|group| has(format!("{group}.{topic}.{outlook}")));
+            }
+        }
+        for outlook in Outlook::ALL.map(Outlook::name) {
+            for group in [
+                "fear",
+                "fear_advice",
+                "fact",
+                "unwelcome_fact",
+                "fact_advice",
+                "when",
+                "who",
+                "who_advice",
+                "choice",
+                "choice_advice",
+                "whether",
+            ] {
+                has(format!("{group}.{outlook}"));
+            }
+            for judgement in ["good", "mixed", "warning"] {
+                has(format!("agreement.{judgement}.{outlook}"));
+                has(format!("agreement.fear.{judgement}.{outlook}"));
+            }
+        }
+    }
+}

@@ -322,11 +322,14 @@ impl Writer<'_> {
         let mut sentences = vec![words.say("conclusion", &[("verdict", &verdict), ("advice", &advice)])];
         // A text says nothing about a fact or a person.
         let is_asked = |judgement: Judgement| {
-            judgement != Judgement::Even && !matches!(matter.aim, Aim::Fact | Aim::Who) && !matter.has("mourning")
+            judgement != Judgement::Even
+                && !matches!(matter.aim, Aim::Fact | Aim::Who)
+                && !matter.has("mourning")
+                && matter.options.is_none()
         };
         if let Some((judgement, clause)) = judgement.filter(|(judgement, _)| is_asked(*judgement)) {
             let key = match charted {
-                Some(_) if matter.aim == Aim::Fear => format!("agreement.fear.{}", judgement.name()),
+                Some(_) if matter.aim == Aim::Fear => format!("agreement.fear.{}.{}", judgement.name(), outlook.name()),
                 Some(_) => format!("agreement.{}.{}", judgement.name(), outlook.name()),
                 None => format!("agreement.text.{}", judgement.name()),
             };
@@ -399,6 +402,7 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
 
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
     let special = match matter.aim {
+        Aim::Choice if matter.options.is_some() => return keys("choice_advice", matter, outlook),
         Aim::Fear => keys("fear_advice", matter, outlook),
         Aim::Fact => keys("fact_advice", matter, outlook),
         Aim::Who => keys("who_advice", matter, outlook),
