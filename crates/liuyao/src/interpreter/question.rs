@@ -317,7 +317,7 @@ impl Matter {
         let touched = |topic| stated == Some(topic) || hits.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
         let needs = |topic: &Topic| touched(*topic) || (*topic == Topic::Health && touched(Topic::Children));
         let options = options(&reading.question);
-        let (aim, is_unwelcome) = aim(&text, options.is_some());
+        let (aim, is_unwelcome) = aim(&text, topic, options.is_some());
         let sought = sought(topic, &hits);
         let person = person(topic, &text);
         let matter = Self {
@@ -437,7 +437,7 @@ fn options(question: &str) -> Option<[String; 2]> {
 }
 
 /// Returns the aim of a question, and whether it asks about something bad.
-fn aim(text: &Text, has_options: bool) -> (Aim, bool) {
+fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let is = |aim: Aim| text.has_named("aim", aim.name());
     // 会不会 asks, and does not deny.
     let plain = Text { chinese: text.chinese.replace("会不会", "会"), english: text.english.clone() };
@@ -458,7 +458,8 @@ fn aim(text: &Text, has_options: bool) -> (Aim, bool) {
         Aim::Wish
     } else if is(Aim::Fact) || opens_with_doubt() {
         Aim::Fact
-    } else if is_unwelcome || text.has_any("fear") {
+    } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") {
+        // What is lost was bad luck already; to find it is a hope.
         Aim::Fear
     } else {
         Aim::Wish
