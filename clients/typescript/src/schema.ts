@@ -2485,11 +2485,11 @@ export interface components {
                     /** @description The day combines with it (日合). */
                     dayCombination?: boolean;
                     /**
-                     * @description The effect of the day's element.
+                     * @description The effect of the day's element; `冲` if the day has the same element and strikes the line.
                      * @example 生
                      * @enum {string}
                      */
-                    dayEffect?: "生" | "扶" | "克" | "泄" | "耗";
+                    dayEffect?: "生" | "扶" | "克" | "泄" | "耗" | "冲";
                     /**
                      * @description The element.
                      * @example wood
@@ -2552,11 +2552,11 @@ export interface components {
                 /** @description The day combines with it (日合). */
                 dayCombination?: boolean;
                 /**
-                 * @description The effect of the day's element.
+                 * @description The effect of the day's element; `冲` if the day has the same element and strikes the line.
                  * @example 生
                  * @enum {string}
                  */
-                dayEffect?: "生" | "扶" | "克" | "泄" | "耗";
+                dayEffect?: "生" | "扶" | "克" | "泄" | "耗" | "冲";
                 /**
                  * @description The element.
                  * @example wood
@@ -2581,11 +2581,11 @@ export interface components {
                     /** @description The day combines with it (日合). */
                     dayCombination?: boolean;
                     /**
-                     * @description The effect of the day's element.
+                     * @description The effect of the day's element; `冲` if the day has the same element and strikes the line.
                      * @example 生
                      * @enum {string}
                      */
-                    dayEffect?: "生" | "扶" | "克" | "泄" | "耗";
+                    dayEffect?: "生" | "扶" | "克" | "泄" | "耗" | "冲";
                     /**
                      * @description The element.
                      * @example wood
@@ -4889,7 +4889,7 @@ export interface components {
             label: string | null;
             part: components["schemas"]["SelectedPart"];
             /**
-             * @description The text in one plain sentence, in the user's language.
+             * @description The text in one plain sentence, in the user's language and script.
              * @example 骑着马徘徊不进，泪中带血，困到这一步难以长久。
              */
             plain: string;

@@ -283,7 +283,12 @@ fn state(line: ObjectBuilder) -> ObjectBuilder {
     .property("void", flag("The branch is void on this day (旬空)."))
     .property("monthBreak", flag("The month clashes with it (月破)."))
     .property("monthCombination", flag("The month combines with it (月合)."))
-    .property("dayEffect", names::<DayEffect>("The effect of the day's element."))
+    .property(
+        "dayEffect",
+        names::<DayEffect>(
+            "The effect of the day's element; `冲` if the day has the same element and strikes the line.",
+        ),
+    )
     .property("dayClash", flag("The day clashes with it (日冲)."))
     .property("dayCombination", flag("The day combines with it (日合)."))
     .property("growthStage", names::<GrowthStage>("The stage of growth (长生十二宫) on this day."))

@@ -37,6 +37,8 @@ named_enum! {
         Drains = "泄",
         /// The line controls the day.
         Exhausts = "耗",
+        /// The day has the line's element and strikes it: 辰 and 戌, 丑 and 未. It helps no more than it harms.
+        Strikes = "冲",
     }
 }
 
@@ -135,8 +137,9 @@ impl Strength {
 }
 
 impl DayEffect {
-    pub fn on(element: Element, day: Element) -> Self {
-        match element.relation_to(day) {
+    pub fn on(branch: Branch, day: Branch) -> Self {
+        match branch.element().relation_to(day.element()) {
+            ElementRelation::Same if branch.clashes_with(day) => Self::Strikes,
             ElementRelation::FedBy => Self::Feeds,
             ElementRelation::Same => Self::Supports,
             ElementRelation::ControlledBy => Self::Controls,
@@ -168,7 +171,7 @@ impl BranchState {
             void: moment.void.contains(&branch),
             month_break: month.clashes_with(branch),
             month_combination: month.combines_with(branch),
-            day_effect: DayEffect::on(element, day.element()),
+            day_effect: DayEffect::on(branch, day),
             day_clash: day.clashes_with(branch),
             day_combination: day.combines_with(branch),
             growth_stage: GrowthStage::of(element, day),

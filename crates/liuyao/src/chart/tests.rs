@@ -259,6 +259,12 @@ fn a_chart_without_a_time_says_why() {
     assert!(!known.as_object().unwrap().contains_key("momentMissing"));
 }
 
+#[test]
+fn an_earth_line_that_the_day_strikes_is_not_supported_by_it() {
+    let states = |day: Branch| Branch::ALL.map(|branch| DayEffect::on(branch, day)).map(DayEffect::name).concat();
+    assert_eq!(states(Branch::Chen), "克扶耗耗扶泄泄扶生生冲克");
+}
+
 mod properties {
     use proptest::prelude::*;
 

@@ -339,7 +339,7 @@ enum Force {
 impl BranchState {
     /// Returns true if the day feeds the branch or has its element without striking it.
     pub(super) fn is_helped_by_day(self) -> bool {
-        matches!(self.day_effect, DayEffect::Feeds | DayEffect::Supports) && !self.day_clash
+        matches!(self.day_effect, DayEffect::Feeds | DayEffect::Supports)
     }
 
     pub(super) fn is_strong_in_month(self) -> bool {
