@@ -23,7 +23,7 @@ use crate::{
         identity::users::{self, Gender},
         moderation::{
             self, ScreenedField, reviews,
-            risk::{RiskClass, classify_question},
+            risk::{Risk, RiskClass, classify_question},
         },
     },
     error::Result,
@@ -52,18 +52,19 @@ pub struct PreparedInterpretation {
 /// # Errors
 /// `content_rejected` if moderation rejects the question; `too_many_requests`; `budget_spent`.
 pub fn prepare(calls: &ModelCalls, user: UserId, question: CastingQuestion) -> Result<PreparedInterpretation> {
-    begin(calls, user, question, RecordRetention::Newest, |_, _| Ok(()))
+    let risk = classify_question(&question.question, question.question_type.as_deref());
+    begin(calls, user, (question, risk), RecordRetention::Newest, |_, _| Ok(()))
 }
 
-/// Like [`prepare`], for a session: the record is deleted with the session. `also` gets the trace id and runs in the
-/// transaction that writes the record.
+/// Like [`prepare`], for a session, with the risk of its question: the record is deleted with the session. `also` gets the
+/// trace id and runs in the transaction that writes the record.
 ///
 /// # Errors
 /// Those of [`prepare`] and of `also`.
 pub fn prepare_for_session(
     calls: &ModelCalls,
     user: UserId,
-    question: CastingQuestion,
+    question: (CastingQuestion, Option<Risk>),
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<PreparedInterpretation> {
     begin(calls, user, question, RecordRetention::WithSession, also)
@@ -72,12 +73,11 @@ pub fn prepare_for_session(
 fn begin(
     calls: &ModelCalls,
     user: UserId,
-    question: CastingQuestion,
+    (question, risk): (CastingQuestion, Option<Risk>),
     retention: RecordRetention,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<PreparedInterpretation> {
     let core = &calls.core;
-    let risk = classify_question(&question.question, question.question_type.as_deref());
     let asker = Asker::find(core, user, question.tag, question.locale)?;
     let written = asker.written(&question.question, question.locale);
     let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
@@ -105,9 +105,10 @@ fn begin(
     let facts = facts_of(&question);
     let class = help.as_ref().map(|help| help.class);
     let trace_id = model_calls::new_trace_id()?;
+    // The offline interpreter reads no prompt.
     let request = ModelRequest {
         user_reference: model_calls::user_reference(core, user),
-        ..request(calls, &trace_id, &question, &facts, (gender, written), help)
+        ..request(calls, &trace_id, &question, &facts, (gender, written), help, !calls.is_offline())
     };
     let (provider, model) = calls.responder(&request);
     let model = model.to_owned();
@@ -198,7 +199,7 @@ pub fn request_for_test(calls: &ModelCalls, question: &CastingQuestion) -> Resul
     let risk = classify_question(&question.question, question.question_type.as_deref());
     let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
     let written = asker.written(&question.question, question.locale);
-    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), (None, written), help))
+    Ok(request(calls, &model_calls::new_trace_id()?, question, &facts_of(question), (None, written), help, true))
 }
 
 fn facts_of(question: &CastingQuestion) -> Facts {
@@ -213,15 +214,17 @@ fn request(
     facts: &Facts,
     (gender, written): (Option<AskerGender>, Written),
     help: Option<HelpAnswer>,
+    has_prompt: bool,
 ) -> ModelRequest {
     let settings = &calls.core.config.llm;
     let is_missing = help.as_ref().is_some_and(|help| help.class == RiskClass::MissingPerson);
     // What follows words of help is in their language.
     let written = help.as_ref().filter(|_| is_missing).map_or(written, |help| help.written);
     let reading = reading::reading(question, facts, gender, (written, is_missing));
+    let messages = has_prompt.then(|| prompt::messages(&calls.prompts, question, &reading, help.as_ref()));
     ModelRequest {
         trace_id: trace_id.to_owned(),
-        messages: prompt::messages(&calls.prompts, question, &reading, help.as_ref()),
+        messages: messages.unwrap_or_default(),
         // Streamed even for JSON responses, so that a stalled provider is noticed long before the total timeout.
         stream: true,
         with_documents: false,

@@ -116,14 +116,14 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
     let InterpretationRequest { user, session_id, locale, tag, again, once } = request;
     let session = record::find(&calls.core, user, &session_id)?;
     let (made, limit) = (list(&calls.core, &session)?.items.len(), calls.core.config.llm.interpretations_per_session);
-    let is_ordinary = risk_of(&session).is_none();
-    if is_ordinary && calls.is_offline() && made >= View::ALL.len() && made < limit as usize {
+    let risk = risk_of(&session);
+    if risk.is_none() && calls.is_offline() && made >= View::ALL.len() && made < limit as usize {
         // The offline interpreter has nothing new to say, so it costs nothing.
         if let Some(stored) = stored(&calls.core, &session)? {
             return Ok(Preparation::Existing(Existing::Stored(Box::new(stored))));
         }
     }
-    let terms = if risk_of(&session).is_some() { Terms::HELP } else { Terms::of(&calls.core, again) };
+    let terms = if risk.is_some() { Terms::HELP } else { Terms::of(&calls.core, again) };
     let begun_session = session_id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| {
         let is_void = |response: &StoredResponse| is_void_in(tx, response);
@@ -132,7 +132,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
             IdempotentOutcome::Replayed(_) => Err(Code::AlreadyRunning.into()),
         }
     };
-    match interpretation::prepare_for_session(calls, user, question_of(session, locale, tag, made), begin) {
+    match interpretation::prepare_for_session(calls, user, (question_of(session, locale, tag, made), risk), begin) {
         Ok(prepared) => Ok(Preparation::Pending(PendingCall { prepared, session_id })),
         // Another call may have succeeded while the question of this one was screened.
         Err(refused) if refused.code == Code::AlreadyRunning && !again => {
