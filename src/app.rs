@@ -306,6 +306,5 @@ fn tuning(config: &Config) -> Tuning {
         queue: config.database.write_queue as usize,
         commit_size: config.database.commit_size as usize,
         slow: config.limits.slow_query,
-        is_low_priority: false,
     }
 }

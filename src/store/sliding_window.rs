@@ -13,6 +13,16 @@ pub const HOUR: Duration = Duration::from_hours(1);
 
 /// Maximum number of surplus records that a write purges. More than one, so that a lowered limit takes effect in time.
 pub const PURGE_BATCH: u32 = 16;
+/// New rows for which a search of surplus ones is made once.
+const PURGE_INTERVAL: i64 = 8;
+/// A search that skips fewer rows costs little.
+const FEW_KEPT: u32 = 512;
+
+/// Returns true if the row with this id is one after which rows beyond the newest `kept` are searched and deleted. The
+/// search skips those that are kept, so it is made for one in some rows if they are many.
+pub const fn is_purge_due(id: i64, kept: u32) -> bool {
+    kept < FEW_KEPT || id % PURGE_INTERVAL == 0
+}
 
 /// A limit on the number of rows in a period.
 pub struct Window<K> {

@@ -17,19 +17,10 @@ pub struct Tuning {
     pub commit_size: usize,
     /// Slower reads and commits are logged.
     pub slow: Duration,
-    /// True if the writer thread runs with a lower priority.
-    pub is_low_priority: bool,
 }
 
 impl Tuning {
     /// For a command or test that uses the store alone and briefly.
-    pub const SMALL: Self = Self {
-        mmap_size: 0,
-        cache_kib: 1024,
-        readers: 2,
-        queue: 64,
-        commit_size: 64,
-        slow: Duration::from_secs(1),
-        is_low_priority: false,
-    };
+    pub const SMALL: Self =
+        Self { mmap_size: 0, cache_kib: 1024, readers: 2, queue: 64, commit_size: 64, slow: Duration::from_secs(1) };
 }

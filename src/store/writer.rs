@@ -24,7 +24,6 @@ use crate::{
     concurrency::lock::lock_unpoisoned,
     error::{Code, Error, Result, Sentence},
     metrics::{Counter, Histogram, SIZE_BOUNDS, SLOW_BOUNDS},
-    thread_priority::lower_thread_priority,
 };
 
 /// The queue length and WAL size of the writer.
@@ -191,13 +190,7 @@ impl Writer {
             is_superseded: Arc::default(),
         });
         let of_thread = Queue { jobs, shared: Arc::clone(&shared), commit_size: tuning.commit_size, slow: tuning.slow };
-        let is_low_priority = tuning.is_low_priority;
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
-            if is_low_priority {
-                lower_thread_priority();
-            }
-            work(of_thread);
-        });
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work(of_thread));
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),

@@ -35,7 +35,10 @@ use crate::{
     providers::llm::{
         Flow, MessageRole, ModelMessage, ModelRequest, OutputChunk, Sampling, TokenUsage, builtin::Written,
     },
-    store::{Read, Write, sliding_window::PURGE_BATCH},
+    store::{
+        Read, Write,
+        sliding_window::{PURGE_BATCH, is_purge_due},
+    },
     types::{Date, LanguageTag, Locale, MicroAmount, Timestamp, UserId},
 };
 
@@ -134,8 +137,8 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
         }
         running_calls::begin_in(tx, &config, &call)?;
         reviews::add_in(tx, &reviewed)?;
-        begin_in(tx, &call, message_count, &version)?;
-        delete_surplus_in(tx, user, config.max_records_per_user())
+        let id = begin_in(tx, &call, message_count, &version)?;
+        delete_surplus_in(tx, user, id, config.max_records_per_user())
     });
     begin.wait()?;
     if let Some(class) = class {
@@ -284,7 +287,10 @@ fn finish(calls: &ModelCalls, prepared: &PreparedChat, outcome: Outcome) -> Resu
 }
 
 /// Deletes finished records beyond the user's newest `kept`, a few at a time.
-fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+fn delete_surplus_in(tx: &Write<'_>, user: UserId, newest: i64, kept: u32) -> Result<()> {
+    if !is_purge_due(newest, kept) {
+        return Ok(());
+    }
     tx.execute(
         "delete from chats where id in (select id from chats where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running'",
@@ -293,9 +299,10 @@ fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     .map(drop)
 }
 
-fn begin_in(tx: &Write<'_>, call: &NewCall, messages: usize, version: &str) -> Result<()> {
+/// Returns the id of the record.
+fn begin_in(tx: &Write<'_>, call: &NewCall, messages: usize, version: &str) -> Result<i64> {
     users::require_in(tx, call.user)?;
-    tx.execute(
+    tx.insert(
         "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
          values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",
         (
@@ -308,7 +315,6 @@ fn begin_in(tx: &Write<'_>, call: &NewCall, messages: usize, version: &str) -> R
             tx.now.0,
         ),
     )
-    .map(drop)
 }
 
 /// Finishes a record. Returns false if it is not in the state "running".

@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, RateLimit, Result},
     store::{
         Read, Row, RowResult, Write,
-        sliding_window::{self, HOUR, PURGE_BATCH, Window, window_rows},
+        sliding_window::{self, HOUR, PURGE_BATCH, Window, is_purge_due, window_rows},
     },
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
@@ -125,9 +125,9 @@ pub fn count_since_in(tx: &Read<'_>, user: UserId, violation_type: Option<&str>,
 /// Records a violation, and deletes those beyond the user's newest `kept`. Returns its id.
 pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<i64> {
     users::require_in(tx, violation.user)?;
-    let id: i64 = tx.one(
+    let id = tx.insert(
         "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning id",
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (
             violation.user.0,
             violation.content_type,
@@ -137,9 +137,10 @@ pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<i64
             &violation.provider,
             tx.now.0,
         ),
-        |row| row.get(0),
     )?;
-    delete_surplus_in(tx, violation.user, kept)?;
+    if is_purge_due(id, kept) {
+        delete_surplus_in(tx, violation.user, kept)?;
+    }
     let data = json!({
         "violationId": id.to_string(), "contentType": violation.content_type,
         "violationType": violation.violation_type,

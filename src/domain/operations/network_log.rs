@@ -524,8 +524,6 @@ fn open_file(core: &Core, policy: SchemaPolicy) -> Result<Store> {
         cache_kib: u32::try_from(database.cache.0 / 1024).unwrap_or(u32::MAX),
         // Exports, reports, and one for maintenance.
         readers: database.long_reads + database.reports + 1,
-        // A low priority would leave it no time beside requests at the full rate. It rests instead, see `BURST`.
-        is_low_priority: false,
         slow: core.config.limits.slow_query,
         ..Tuning::SMALL
     };

@@ -552,6 +552,7 @@ fn never_logs_questions() {
     ask(&server, &user, &json!({ "question": "寂静的问题", "divinationData": "寂静的卦" })).send().expect(200);
     ask(&server, &user, &json!({ "question": format!("寂静{LISTED}") })).send().expect_problem(422, "content_rejected");
     server.get("/user/profile").by(&user).query(&[("id", "999")]).send().expect_problem(403, "not_yours");
+    eventually("the last request is in the log", || server.lines().iter().any(|line| line.contains("status=403")));
     let lines: Vec<_> = server.lines().into_iter().filter(|line| !line.contains("SMS to")).collect();
     let log = lines.join("\n");
     assert!(log.contains("/divination/enhanced"), "{log}");

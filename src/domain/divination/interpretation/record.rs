@@ -18,7 +18,10 @@ use crate::{
         operations::account_erasures,
     },
     error::{Code, Result},
-    store::{Read, Row, RowResult, Write, sliding_window::PURGE_BATCH},
+    store::{
+        Read, Row, RowResult, Write,
+        sliding_window::{PURGE_BATCH, is_purge_due},
+    },
     types::{JsonText, MicroAmount, PageRequest, Paginated, Timestamp, UserId, milliseconds},
 };
 
@@ -296,7 +299,10 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 
 /// Deletes finished records beyond the user's newest `kept`, except those of sessions, a few at a time: each new record
 /// adds at most one surplus record.
-pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, newest: i64, kept: u32) -> Result<()> {
+    if !is_purge_due(newest, kept) {
+        return Ok(());
+    }
     tx.execute(
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
@@ -312,9 +318,10 @@ pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Resu
     .map(drop)
 }
 
-pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<()> {
+/// Returns the id of the record.
+pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<i64> {
     users::require_in(tx, record.call.user)?;
-    tx.execute(
+    tx.insert(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
          model, prompt_version, created_at, of_session) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10)",
         (
@@ -330,7 +337,6 @@ pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<()> {
             record.retention == RecordRetention::WithSession,
         ),
     )
-    .map(drop)
 }
 
 /// Finishes a record. Returns `None` if it is not in the state "running".

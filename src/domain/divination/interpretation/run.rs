@@ -126,8 +126,8 @@ fn begin(
         }
         running_calls::begin_in(tx, &config, &record.call)?;
         reviews::add_in(tx, &reviewed)?;
-        record::begin_in(tx, &record)?;
-        record::delete_surplus_in(tx, user, config.max_records_per_user())?;
+        let id = record::begin_in(tx, &record)?;
+        record::delete_surplus_in(tx, user, id, config.max_records_per_user())?;
         also(tx, &record.call.trace_id)
     });
     begin.wait()?;
