@@ -288,7 +288,8 @@ pub struct UserEntry {
 }
 
 /// Returns the users of the next entries after this id, in the order of time, and of more to complete a block. An id of the
-/// future, from a clock that was set back since, counts as one of ten minutes ago. Blocks.
+/// future, from a clock that was set back since, counts as one of ten minutes ago. Entries that were stored after those
+/// of later ten minutes are left out. Blocks.
 ///
 /// # Errors
 /// Storage errors.
