@@ -124,9 +124,13 @@ fn castings_are_entered_for_old_years_and_by_pillars() {
 }
 
 #[test]
-fn the_offline_interpreter_reads_a_casting_from_other_sides() {
-    let (server, user) = fixture();
+fn the_offline_interpreter_reads_a_casting_from_other_sides_and_then_charges_nothing() {
+    let settings = [("POINTS_ANOTHER_INTERPRETATION", 40), ("LLM_INTERPRETATIONS_PER_SESSION", 5)];
+    let server = settings.into_iter().fold(Setup::default(), |setup, (name, value)| setup.with(name, value)).start();
+    let user = server.sign_in(OWN);
+    server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
     let session = session(&server, &user, "我能升职吗");
+    let points = || server.get("/api/v1/points").by(&user).send().expect(200).json()["balance"].as_i64().unwrap();
     let again = || result(interpretation(&server, &user, &session, "zh-CN").json(&json!({ "again": true })));
     let texts = [again(), again(), again()];
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
@@ -134,6 +138,13 @@ fn the_offline_interpreter_reads_a_casting_from_other_sides() {
     for text in &texts {
         assert!(text.contains("合起来看"), "{text}");
     }
+    let balance = points();
+    assert_eq!((again(), points()), (texts[2].clone(), balance));
+    let found = server.get(&format!("/api/v1/sessions/{session}")).by(&user).send().expect(200).json();
+    assert_eq!(
+        (found["interpretations"].as_array().unwrap().len(), &found["remainingInterpretations"]),
+        (3, &json!(2))
+    );
 }
 
 #[test]
