@@ -17,7 +17,7 @@ pub struct ClassicalText {
 }
 
 named_enum! {
-    /// How a text judges, as a careful reader of the whole text takes it.
+    /// The judgement of a text, as a careful reader of the whole text takes it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Judgement {
         Good = "good",

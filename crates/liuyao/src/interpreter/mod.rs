@@ -108,7 +108,7 @@ pub fn interpret(reading: &Reading) -> String {
     reading.written.convert(&text)
 }
 
-/// Returns what the interpreter makes of question and chart, as data; none without a chart.
+/// Returns the interpreter's view of question and chart as data; none without a chart.
 pub fn analysis(reading: &Reading) -> Option<serde_json::Value> {
     let matter = Matter::of(reading);
     let assessment = assess(reading.chart.as_ref()?, &matter, reading.facts.cast.is_some())?;

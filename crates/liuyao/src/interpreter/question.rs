@@ -425,7 +425,7 @@ fn options(question: &str) -> Option<[String; 2]> {
     if is_turn || before.trim().is_empty() || after.trim().is_empty() {
         return None;
     }
-    // What leads up to the first option ends with the last of these words.
+    // The words before the first option end with the last of these.
     let ends = OPENERS.iter().filter_map(|opener| Some(lower.get(..place)?.rfind(opener)? + opener.len()));
     let before =
         ends.max().and_then(|end| before.get(end..)).filter(|option| !option.trim().is_empty()).unwrap_or(before);
@@ -459,7 +459,7 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     } else if is(Aim::Fact) || opens_with_doubt() {
         Aim::Fact
     } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") {
-        // What is lost was bad luck already; to find it is a hope.
+        // A loss was bad luck already; to find the thing is a hope.
         Aim::Fear
     } else {
         Aim::Wish

@@ -128,7 +128,7 @@ fn traditional_readings_quote_the_received_text() {
 #[test]
 fn answers_are_given_in_the_sense_of_the_question() {
     for (question, lines, part) in [
-        ("公司会不会裁掉我", "887689", "你担心的事"),
+        ("公司会不会裁掉我", "887689", "去留还没有定"),
         ("戒指是不是被保姆拿走了", "789968", "卦象偏向没有这回事"),
         ("这个月没来例假，我是不是怀孕了", "788976", "验一次"),
         ("我单身三年了，什么时候能遇到对的人", "777877", "把日子先过好"),

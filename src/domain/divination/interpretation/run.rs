@@ -218,7 +218,7 @@ fn request(
 ) -> ModelRequest {
     let settings = &calls.core.config.llm;
     let is_missing = help.as_ref().is_some_and(|help| help.class == RiskClass::MissingPerson);
-    // What follows words of help is in their language.
+    // The reading follows the words of help in their language.
     let written = help.as_ref().filter(|_| is_missing).map_or(written, |help| help.written);
     let reading = reading::reading(question, facts, gender, (written, is_missing));
     let messages = has_prompt.then(|| prompt::messages(&calls.prompts, question, &reading, help.as_ref()));
