@@ -347,6 +347,22 @@ impl BranchState {
     }
 }
 
+/// Returns the cause for which a moving line fails, by its name among the phrases (`why`).
+pub(super) fn cause_of_failure(line: &ChartLine) -> &'static str {
+    let (state, new) = (line.state, line.becomes);
+    let has = |is_so: fn(BranchState) -> bool| new.and_then(|new| new.state).is_some_and(is_so);
+    match new {
+        _ if state.is_some_and(|state| state.month_break && !state.is_helped_by_day()) => "month_broken",
+        Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => "controlled_back",
+        Some(new) if new.progress == Some(Progress::Retreating) => "retreats",
+        Some(new) if is_nothing(&new) && has(|state| state.month_break) => "into_break",
+        Some(new) if is_nothing(&new) => "into_void",
+        Some(new) if new.combination => "held",
+        Some(_) if state.is_some_and(|state| state.day_combination) => "held_by_day",
+        _ => "checked",
+    }
+}
+
 /// Returns true if a new line is broken, or void without strength, so that a change into it comes to nothing.
 fn is_nothing(new: &ChangedLine) -> bool {
     new.state.is_some_and(|state| {

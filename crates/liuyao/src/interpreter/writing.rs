@@ -2,7 +2,7 @@
 
 use super::{
     Aim, Assessment, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written, assess,
-    phrases::Phrases, question::PartnerReason,
+    assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
 };
 use crate::{
     Branch, ElementRelation,
@@ -621,6 +621,7 @@ impl Scene<'_> {
                 ("role", line.map_or("", |line| self.role(line.nature.kin))),
                 ("becomes", &becomes),
                 ("mover", mover.as_deref().unwrap_or_default()),
+                ("why", line.map_or("", |line| words.term("why", cause_of_failure(line)))),
                 ("month", animal(pillars.map(|pillars| pillars.month.branch()))),
                 ("day", animal(pillars.map(|pillars| pillars.day.branch()))),
             ],
