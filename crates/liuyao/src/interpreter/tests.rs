@@ -337,12 +337,20 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
     for written in [Written::Simplified, Written::English] {
         let words = phrases::Phrases(written);
         let has = |key: String| assert!(words.find(&key).is_some_and(|phrase| !phrase.is_empty()), "{key}");
-        Reason::ALL.into_iter().for_each(|reason| has(format!("reason.{}", reason.name())));
+        for reason in Reason::ALL {
+            has(format!("reason.{}", reason.name()));
+        }
         for topic in Topic::ALL.map(Topic::name) {
-            ["topic", "other"].into_iter().for_each(|group| has(format!("{group}.{topic}")));
-            ["父母", "官鬼", "妻财", "子孙", "兄弟"].into_iter().for_each(|kin| has(format!("role.{topic}.{kin}")));
+            for group in ["topic", "other"] {
+                has(format!("{group}.{topic}"));
+            }
+            for kin in ["父母", "官鬼", "妻财", "子孙", "兄弟"] {
+                has(format!("role.{topic}.{kin}"));
+            }
             for outlook in Outlook::ALL.map(Outlook::name) {
-                ["wish", "advice"].into_iter().for_each(|group| has(format!("{group}.{topic}.{outlook}")));
+                for group in ["wish", "advice"] {
+                    has(format!("{group}.{topic}.{outlook}"));
+                }
             }
         }
         for outlook in Outlook::ALL.map(Outlook::name) {
