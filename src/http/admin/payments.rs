@@ -242,7 +242,7 @@ pub struct OrderEntry {
 impl From<LedgerEntry> for OrderEntry {
     fn from(entry: LedgerEntry) -> Self {
         let LedgerEntry { seq, kind, delta, balance_after, created_at, .. } = entry;
-        Self { seq, kind: kind, delta, balance_after, created_at }
+        Self { seq, kind, delta, balance_after, created_at }
     }
 }
 
@@ -303,7 +303,7 @@ impl From<Inquiry> for OrderInquiry {
     fn from(inquiry: Inquiry) -> Self {
         let SettlementOutcome { verdict, reason } = inquiry.outcome;
         let trade = inquiry.trade.map(Into::into);
-        Self { order: inquiry.order.into(), trade, verdict: verdict, reason }
+        Self { order: inquiry.order.into(), trade, verdict, reason }
     }
 }
 

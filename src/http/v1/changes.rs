@@ -106,7 +106,7 @@ impl From<changes::Balances> for BalancesShown {
 
 impl From<Deletion> for DeletedItem {
     fn from(Deletion { kind, subject, .. }: Deletion) -> Self {
-        Self { kind: kind, id: subject }
+        Self { kind, id: subject }
     }
 }
 

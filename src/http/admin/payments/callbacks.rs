@@ -110,7 +110,7 @@ impl From<CallbackResult> for CallbackReceipt {
     fn from(receipt: CallbackResult) -> Self {
         let acknowledged = receipt.is_acknowledged();
         let CallbackResult { id, verdict, reason, order_no, .. } = receipt;
-        Self { id: id.to_string(), verdict: verdict, reason, order_no, acknowledged }
+        Self { id: id.to_string(), verdict, reason, order_no, acknowledged }
     }
 }
 
