@@ -275,7 +275,7 @@ impl Bench {
     }
 }
 
-/// What one request spends.
+/// The cost of one request.
 struct Count {
     /// Thousands of instructions.
     workers: f64,

@@ -36,7 +36,7 @@ pub struct Account {
     pub token: String,
 }
 
-/// How much a directory holds.
+/// The contents of a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub users: u32,

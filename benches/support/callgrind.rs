@@ -18,16 +18,16 @@ use super::{
 /// Functions of the allocator; each call is an allocation.
 const ALLOCATORS: [&str; 4] = ["malloc", "calloc", "realloc", "posix_memalign"];
 
-/// What the threads of the service spent.
+/// The instructions of the threads of the service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// Instructions of the threads that answer requests.
+    /// The threads that answer requests.
     pub workers: u64,
-    /// Of the thread that writes the database.
+    /// The thread that writes the database.
     pub writer: u64,
-    /// Of the threads that write the network log.
+    /// The threads that write the network log.
     pub log: u64,
-    /// Calls of the allocator by all three.
+    /// Calls of the allocator, by all of them.
     pub allocations: u64,
 }
 
