@@ -104,6 +104,10 @@ named_enum! {
         TriadHelps = "triad_helps",
         /// A triad controls it.
         TriadHarms = "triad_harms",
+        /// It moves among branches that punish each other (三刑章).
+        InPunishment = "in_punishment",
+        /// It moves with a branch that spoils its partner (六害章).
+        InSpoiling = "in_spoiling",
         /// 用神 is the asker's own line (世应章).
         AtSubject = "at_subject",
         /// 忌神 is the asker's own line (忌神持世).
@@ -299,6 +303,8 @@ impl Reason {
             | Self::Clashes
             | Self::OtherVoid
             | Self::SubjectVoid
+            | Self::InPunishment
+            | Self::InSpoiling
             | Self::ControlsSubject => -1,
             Self::MonthControls
             | Self::DayControls
@@ -578,7 +584,7 @@ impl<'a> Assessment<'a> {
         self.add_strength();
         self.add_own_change();
         self.add_movers();
-        self.add_triads();
+        self.add_marks();
         self.add_subject();
         self.add_topic();
         self.add_pattern();
@@ -703,10 +709,18 @@ impl<'a> Assessment<'a> {
             || self.chart.marks.iter().any(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(feeds))
     }
 
-    fn add_triads(&mut self) {
+    /// Adds triads, and punishment and harm of the significator's own branch.
+    fn add_marks(&mut self) {
         let element = self.significator.nature().element;
         let is_fed = self.is_fed();
         for mark in &self.chart.marks {
+            let own = mark.positions.iter().filter_map(|position| self.line_at(*position));
+            let own = own.into_iter().find(|line| self.significator.is(line));
+            match mark.kind {
+                MarkKind::Punishment if own.is_some() => self.add(Reason::InPunishment, own),
+                MarkKind::Harm if own.is_some() => self.add(Reason::InSpoiling, own),
+                _ => {}
+            }
             let (Some(of), MarkKind::Triad) = (mark.element, mark.kind) else { continue };
             let members = mark.positions.iter().filter_map(|position| self.line_at(*position));
             let line = members.into_iter().find(|line| line.becomes.is_some());
