@@ -219,11 +219,11 @@ impl Bench {
         })
     }
 
-    /// Asks for a code from an address of its own, and signs in with it.
+    /// Asks for a code from a network of its own, and signs in with it.
     fn sign_in(&mut self) -> Result<(), Failure> {
         self.codes += 1;
         let (phone_number, [_, _, high, low]) = (format!("136{:08}", self.codes), self.codes.to_be_bytes());
-        let from = format!("x-forwarded-for: 203.0.{high}.{low}\r\n");
+        let from = format!("x-forwarded-for: 203.{high}.{low}.1\r\n");
         let body = format!(r#"{{"phoneNumber":"{phone_number}"}}"#);
         self.send(&request("POST", "/auth/send-code", &from, &body))?;
         let line = self.counter.server.line_with(&[&phone_number, "code is "])?;
