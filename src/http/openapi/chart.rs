@@ -26,7 +26,7 @@ use crate::{
     types::{NamedEnum, Timestamp},
 };
 
-/// Stands for [`Chart`] in the schemas of fields.
+/// Stands for the chart in the schemas of fields.
 pub struct ChartShape;
 
 impl ToSchema for ChartShape {
