@@ -106,12 +106,13 @@ pub fn measure(options: &Options) -> Result<(), Failure> {
         }
         let mut bench = Bench::start(&program, &temporary.path().join(format!("codes-{}", size.with_code)), size)?;
         for (row, name) in names.into_iter().filter(|(_, name)| options.is_wanted(name)) {
-            let mut count = bench.count(row)?;
+            let mut send = bench.sender(row);
+            let mut count = bench.count(&mut send)?;
             for _ in 0..REPEATS {
-                if !budgets.is_exceeded(&build, &name, &count) {
+                if options.accept || !budgets.is_exceeded(&build, &name, &count) {
                     break;
                 }
-                count = count.least(bench.count(row)?);
+                count = count.least(bench.count(&mut send)?);
             }
             counts.push((name, count));
         }
@@ -162,9 +163,8 @@ impl Bench {
         Ok(Self { seed, data, counter, stream, random: Random::new(0), answered: 0, codes: 0 })
     }
 
-    /// Returns what one request of this kind spends.
-    fn count(&mut self, row: Row) -> Result<Count, Failure> {
-        let mut send = self.sender(row)?;
+    /// Returns the cost of one of these requests.
+    fn count(&mut self, send: &mut Sender) -> Result<Count, Failure> {
         for _ in 0..WARM_UP {
             send(self)?;
         }
@@ -178,7 +178,7 @@ impl Bench {
     }
 
     /// Returns a function that sends the next request of this kind.
-    fn sender(&mut self, row: Row) -> Result<Sender, Failure> {
+    fn sender(&self, row: Row) -> Sender {
         let accounts = self.seed.accounts.clone();
         let account = move |number: usize| accounts[number % accounts.len()].clone();
         let mut number = 0;
@@ -186,18 +186,21 @@ impl Bench {
             number += 1;
             account(number)
         };
-        Ok(match row {
+        match row {
             Row::Load(workload) => self.prepared(workload),
             Row::Order => self.prepared(Workload::Order),
             Row::CodeAndSignIn => Box::new(Self::sign_in),
             Row::Session => Box::new(move |bench| bench.cast(&next()).map(drop)),
             Row::Interpretation => {
                 let mut sessions = Vec::new();
-                for _ in 0..WARM_UP + COUNTED {
-                    let account = next();
-                    sessions.push((self.cast(&account)?, account));
-                }
                 Box::new(move |bench| {
+                    // All before the first that is counted.
+                    if sessions.is_empty() {
+                        for _ in 0..WARM_UP + COUNTED {
+                            let account = next();
+                            sessions.push((bench.cast(&account)?, account));
+                        }
+                    }
                     let (session, account) = sessions.pop().ok_or("no session is left")?;
                     let path = format!("/api/v1/sessions/{session}/interpretation");
                     bench.send(&request("POST", &path, &authorization(&account), "")).map(drop)
@@ -207,7 +210,7 @@ impl Bench {
                 let body = r#"{"messages":[{"role":"user","content":"今天适合出门吗？"}]}"#;
                 bench.send(&request("POST", "/llm/chat", &authorization(&next()), body)).map(drop)
             }),
-        })
+        }
     }
 
     fn prepared(&self, workload: Workload) -> Sender {
