@@ -118,7 +118,7 @@ async def save(user: Caller, draft: Draft) -> Casting:
 async def list_castings(user: Caller, page: Page) -> Castings:
     rows = database.execute(
         "select local_record_id, question_type, question, json_data, client_timestamp, created_at, updated_at "
-        "from history where user_id = ? and deactivated_at is null order by sequence desc limit ? offset ?",
+        "from history where user_id = ? order by sequence desc limit ? offset ?",
         (user, page.size, (page.page - 1) * page.size))
     items = [
         Casting.model_construct(
@@ -128,7 +128,7 @@ async def list_castings(user: Caller, page: Page) -> Castings:
         for record, kind, question, data, at, created, updated in rows
     ]
     (total,) = database.execute(
-        "select count(*) from history where user_id = ? and deactivated_at is null", (user,)).fetchone()
+        "select count(*) from history where user_id = ?", (user,)).fetchone()
     return Castings.model_construct(items=items, total=total)
 
 

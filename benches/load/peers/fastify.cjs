@@ -24,8 +24,8 @@ const insertCasting = database.prepare(
    @localRecordId, @questionType, @question, @jsonData, @timestamp, @now, @now)`);
 const listCastings = database.prepare(
   `select local_record_id, question_type, question, json_data, client_timestamp, created_at, updated_at from history
-   where user_id = ? and deactivated_at is null order by sequence desc limit ? offset ?`);
-const countCastings = database.prepare('select count(*) from history where user_id = ? and deactivated_at is null').pluck();
+   where user_id = ? order by sequence desc limit ? offset ?`);
+const countCastings = database.prepare('select count(*) from history where user_id = ?').pluck();
 const findKey = database.prepare(
   "select body from idempotency_keys where caller = ? and route = 'POST /coin/consume' and key = ?").pluck();
 const insertKey = database.prepare(
