@@ -1,14 +1,11 @@
 //! Counts instructions of requests by what one user, one address and one day have accumulated.
 //!
 //! Two directories differ in these alone. Both are served under callgrind, so the counts do not depend on the machine or
-//! its load. They contain what the jobs do meanwhile, so the smaller of two counts is used.
+//! its load. The writer works for jobs, too, so the least of several counts is used.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc::{Receiver, channel},
+    net::Ipv4Addr,
+    path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -27,7 +24,8 @@ use crate::{
     endpoints, fill,
     support::{
         Failure,
-        process::{processor_seconds, yarrow, yarrow_program},
+        callgrind::Counter,
+        process::{processor_seconds, yarrow_program},
         requests::{NUMBER, request},
     },
 };
@@ -35,15 +33,13 @@ use crate::{
 /// The growth that every request is allowed.
 const ALLOWED: f64 = 1.15;
 /// Requests of one count, and counts. Few requests, so that some counts contain no job.
-const COUNTED: u32 = 10;
+const COUNTED: u16 = 10;
 const COUNTS: usize = 12;
 /// The time of the first verification of the ledger and of the first sweep.
 const FIRST_JOBS: Duration = Duration::from_secs(32);
 /// Processor time in a second without requests.
 const QUIET: f64 = 0.5;
 const QUIET_SECONDS: u32 = 5;
-/// Callgrind takes fifty times as long.
-const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The rows of one user, and the codes of a day.
 struct Amounts {
@@ -146,132 +142,35 @@ pub fn measure(directory: &Path) -> Result<(), Failure> {
 }
 
 fn count_all(directory: &Path) -> Result<Vec<(&'static str, bool, f64)>, Failure> {
-    let mut server = CountedServer::start(directory)?;
+    let limits =
+        ["AUTH_SENDS_PER_DAY", "AUTH_SENDS_PER_CLIENT_HOUR", "AUTH_SENDS_PER_CLIENT_DAY", "LIMITS_HISTORY_RECORDS"];
+    let names = limits.map(|limit| format!("YARROW_{limit}"));
+    let mut settings: Vec<_> = names.iter().map(|name| (name.as_str(), "1000000")).collect();
+    settings.push(("YARROW_LIMITS_HISTORY_SIZE", "4 GiB"));
+    let mut server = Counter::start(&yarrow_program(), directory, &directory.join("counts"), &settings)?;
+    wait_until_quiet(server.server.id())?;
     let mut counted = Vec::new();
     for case in cases() {
-        let mut number = 0;
-        let mut send = |server: &mut CountedServer, count| {
-            (0..count).try_for_each(|_| {
-                number += 1;
-                server.send(&(case.request)(number)).map(drop)
-            })
-        };
-        send(&mut server, COUNTED)?;
-        counted.push((case.name, case.holds_more, server.least(|server| send(server, COUNTED))?));
+        let least = least(&mut server, |server, number| server.send(&(case.request)(number)).map(drop))?;
+        counted.push((case.name, case.holds_more, least));
     }
-    let mut number = 0;
-    let mut sign_in = |server: &mut CountedServer| {
-        number += 1;
-        server.sign_in(&format!("137{number:08}"))
-    };
-    sign_in(&mut server)?;
-    let sign_ins = |server: &mut CountedServer| (0..COUNTED).try_for_each(|_| sign_in(server));
-    counted.push(("code and sign-in", false, server.least(sign_ins)?));
+    let sign_in = |server: &mut Counter, number| server.sign_in(&format!("137{number:08}"), "");
+    counted.push(("code and sign-in", false, least(&mut server, sign_in)?));
     Ok(counted)
 }
 
-/// The service under callgrind.
-struct CountedServer {
-    process: Child,
-    connection: TcpStream,
-    /// Lines of the server's log.
-    lines: Receiver<String>,
-    counts: PathBuf,
-    dumps: u32,
-}
-
-impl CountedServer {
-    fn start(directory: &Path) -> Result<Self, Failure> {
-        let counts = directory.join("counts");
-        let mut valgrind = Command::new("valgrind");
-        valgrind.args(["--tool=callgrind", "--instr-atstart=no"]);
-        valgrind.arg(format!("--callgrind-out-file={}", counts.display())).arg(yarrow_program());
-        let mut command = yarrow(valgrind, directory);
-        command
-            .env("YARROW_SERVER_WORKERS", "1")
-            .env("YARROW_BACKUP_EVERY", "0 s")
-            .env("YARROW_DATABASE_CHECK_EVERY", "0 s");
-        for limit in ["SENDS_PER_DAY", "SENDS_PER_CLIENT_HOUR", "SENDS_PER_CLIENT_DAY"] {
-            command.env(format!("YARROW_AUTH_{limit}"), "1000000");
-        }
-        command.env("YARROW_LIMITS_HISTORY_RECORDS", "1000000").env("YARROW_LIMITS_HISTORY_SIZE", "4 GiB");
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let errors = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?);
-        let (sender, lines) = channel();
-        std::thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let address: SocketAddr = loop {
-            let line = lines.recv_timeout(PATIENCE).map_err(|_| "the server did not start under callgrind")?;
-            if let Some((_, address)) = line.rsplit_once("listening on http://") {
-                break address.parse()?;
-            }
-        };
-        wait_until_quiet(process.id())?;
-        let connection = TcpStream::connect(address)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        let server = Self { process, connection, lines, counts, dumps: 0 };
-        server.control(&["--instr=on"])?;
-        Ok(server)
-    }
-
-    fn control(&self, arguments: &[&str]) -> Result<(), Failure> {
-        let mut command = Command::new("callgrind_control");
-        command.args(arguments).arg(self.process.id().to_string()).stdout(Stdio::null()).stderr(Stdio::null());
-        let status = command.status()?;
-        if status.success() { Ok(()) } else { Err(format!("callgrind_control {arguments:?} failed").into()) }
-    }
-
-    /// Returns the least of several counts.
-    fn least(&mut self, mut send: impl FnMut(&mut Self) -> Result<(), Failure>) -> Result<f64, Failure> {
-        (0..COUNTS).try_fold(f64::INFINITY, |least, _| Ok(least.min(self.count(&mut send)?)))
-    }
-
-    /// Returns the instructions that each of [`COUNTED`] requests took.
-    fn count(&mut self, send: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<f64, Failure> {
-        self.control(&["--zero"])?;
-        send(self)?;
-        self.control(&["--dump"])?;
-        self.dumps += 1;
-        let dump = std::fs::read_to_string(format!("{}.{}", self.counts.display(), self.dumps))?;
-        let total = dump.lines().find_map(|line| line.strip_prefix("totals: ")).ok_or("a dump without a total")?;
-        Ok(total.trim().parse::<f64>()? / f64::from(COUNTED))
-    }
-
-    /// Sends a request and returns the response's body.
-    fn send(&mut self, request: &[u8]) -> Result<String, Failure> {
-        self.connection.write_all(request)?;
-        let (mut received, mut piece) = (Vec::new(), [0; 16 << 10]);
-        loop {
-            let length = self.connection.read(&mut piece)?;
-            received.extend_from_slice(&piece[..length]);
-            let text = String::from_utf8_lossy(&received);
-            if length == 0 {
-                return Err(format!("the connection ended: {text}").into());
-            }
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let content = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() < content.unwrap_or("0").trim().parse::<usize>()? {
-                continue;
-            }
-            if !head.starts_with("HTTP/1.1 2") {
-                return Err(format!("{}: {text}", String::from_utf8_lossy(request)).into());
-            }
-            return Ok(body.to_owned());
-        }
-    }
-
-    fn sign_in(&mut self, phone_number: &str) -> Result<(), Failure> {
-        self.send(&request("POST", "/auth/send-code", "", &format!(r#"{{"phoneNumber":"{phone_number}"}}"#)))?;
-        let code = loop {
-            let line = self.lines.recv_timeout(PATIENCE).map_err(|_| "a code was not sent")?;
-            if let Some((to, text)) = line.split_once(": the verification code is ")
-                && to.ends_with(phone_number)
-            {
-                break text.split(',').next().unwrap_or_default().to_owned();
-            }
-        };
-        let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{code}"}}"#);
-        self.send(&request("POST", "/auth/login", "", &body)).map(drop)
-    }
+/// Returns the instructions that each of [`COUNTED`] requests took, in the least of several counts.
+fn least(server: &mut Counter, mut send: impl FnMut(&mut Counter, u32) -> Result<(), Failure>) -> Result<f64, Failure> {
+    let mut numbers = 1..;
+    let mut send_some =
+        |server: &mut Counter| numbers.by_ref().take(COUNTED.into()).try_for_each(|number| send(server, number));
+    send_some(server)?;
+    (0..COUNTS).try_fold(f64::INFINITY, |least, _| {
+        server.begin()?;
+        send_some(server)?;
+        let instructions = u32::try_from(server.end()?.instructions())?;
+        Ok(least.min(f64::from(instructions) / f64::from(COUNTED)))
+    })
 }
 
 /// Waits for the end of the jobs that follow a start.
@@ -285,14 +184,6 @@ fn wait_until_quiet(process: u32) -> Result<(), Failure> {
         quiet = if is_quiet { quiet + 1 } else { 0 };
     }
     Ok(())
-}
-
-impl Drop for CountedServer {
-    fn drop(&mut self) {
-        // It may have exited already.
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
 }
 
 fn fill(directory: &Path, amounts: &Amounts) -> Result<(), Failure> {

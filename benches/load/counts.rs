@@ -7,8 +7,6 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
-    io::{Read, Write},
-    net::TcpStream,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -22,7 +20,6 @@ use crate::{
     support::{
         Failure,
         callgrind::{Counter, Spent},
-        client::complete_answer,
         requests::{Random, request},
     },
     workload::{Workload, authorization},
@@ -46,7 +43,6 @@ type Sender = Box<dyn FnMut(&mut Bench) -> Result<(), Failure>>;
 #[derive(Clone, Copy)]
 enum Row {
     Load(Workload),
-    Order,
     /// A code and the sign-in with it, after so many codes of the day.
     CodeAndSignIn,
     Session,
@@ -66,7 +62,7 @@ const ROWS: [Row; 16] = [
     Row::Load(Workload::CompressedList),
     Row::Load(Workload::SignIn),
     Row::Load(Workload::FirstSignIn),
-    Row::Order,
+    Row::Load(Workload::Order),
     Row::CodeAndSignIn,
     Row::Session,
     Row::Interpretation,
@@ -77,7 +73,6 @@ impl Row {
     const fn name(self) -> &'static str {
         match self {
             Self::Load(workload) => workload.name(),
-            Self::Order => Workload::Order.name(),
             Self::CodeAndSignIn => "code and sign-in",
             Self::Session => "session, three coins",
             Self::Interpretation => "interpretation, offline",
@@ -136,10 +131,7 @@ struct Bench {
     seed: Seed,
     data: PathBuf,
     counter: Counter,
-    stream: TcpStream,
     random: Random,
-    /// Requests answered so far, all of which the network log records.
-    answered: u64,
     /// Codes asked for so far.
     codes: u32,
 }
@@ -149,18 +141,8 @@ impl Bench {
         let seed = Seed::make(&directory.join("seed"), size)?;
         let data = directory.join("data");
         seed.copy_to(&data)?;
-        let settings = [
-            ("YARROW_BACKUP_EVERY", "0 s"),
-            ("YARROW_DATABASE_CHECK_EVERY", "0 s"),
-            ("YARROW_PAYMENT_ORDER_REUSE", "0 s"),
-            // Everything is slow under valgrind.
-            ("YARROW_LIMITS_SLOW_REQUEST", "1 m"),
-            ("YARROW_LIMITS_SLOW_QUERY", "1 m"),
-        ];
-        let counter = Counter::start(program, &data, &directory.join("counts"), &settings)?;
-        let stream = TcpStream::connect(counter.server.address())?;
-        stream.set_nodelay(true)?;
-        Ok(Self { seed, data, counter, stream, random: Random::new(0), answered: 0, codes: 0 })
+        let counter = Counter::start(program, &data, &directory.join("counts"), Workload::Order.settings())?;
+        Ok(Self { seed, data, counter, random: Random::new(0), codes: 0 })
     }
 
     /// Returns the cost of one of these requests.
@@ -188,7 +170,6 @@ impl Bench {
         };
         match row {
             Row::Load(workload) => self.prepared(workload),
-            Row::Order => self.prepared(Workload::Order),
             Row::CodeAndSignIn => Box::new(Self::sign_in),
             Row::Session => Box::new(move |bench| bench.cast(&next()).map(drop)),
             Row::Interpretation => {
@@ -203,12 +184,12 @@ impl Bench {
                     }
                     let (session, account) = sessions.pop().ok_or("no session is left")?;
                     let path = format!("/api/v1/sessions/{session}/interpretation");
-                    bench.send(&request("POST", &path, &authorization(&account), "")).map(drop)
+                    bench.counter.send(&request("POST", &path, &authorization(&account), "")).map(drop)
                 })
             }
             Row::Chat => Box::new(move |bench| {
                 let body = r#"{"messages":[{"role":"user","content":"今天适合出门吗？"}]}"#;
-                bench.send(&request("POST", "/llm/chat", &authorization(&next()), body)).map(drop)
+                bench.counter.send(&request("POST", "/llm/chat", &authorization(&next()), body)).map(drop)
             }),
         }
     }
@@ -218,57 +199,34 @@ impl Bench {
         Box::new(move |bench| {
             let mut bytes = Vec::new();
             requests.next(&mut bench.random, &mut bytes).ok_or("no request is left")?;
-            bench.send(&bytes).map(drop)
+            bench.counter.send(&bytes).map(drop)
         })
     }
 
-    /// Asks for a code from a network of its own, and signs in with it.
+    /// Signs in with a code, from a network of its own.
     fn sign_in(&mut self) -> Result<(), Failure> {
         self.codes += 1;
-        let (phone_number, [_, _, high, low]) = (format!("136{:08}", self.codes), self.codes.to_be_bytes());
+        let [_, _, high, low] = self.codes.to_be_bytes();
         let from = format!("x-forwarded-for: 203.{high}.{low}.1\r\n");
-        let body = format!(r#"{{"phoneNumber":"{phone_number}"}}"#);
-        self.send(&request("POST", "/auth/send-code", &from, &body))?;
-        let line = self.counter.server.line_with(&[&phone_number, "code is "])?;
-        let (_, code) = line.split_once("code is ").ok_or("a message without a code")?;
-        let code: String = code.chars().take_while(char::is_ascii_digit).collect();
-        let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{code}"}}"#);
-        self.send(&request("POST", "/auth/login", &from, &body)).map(drop)
+        self.counter.sign_in(&format!("136{:08}", self.codes), &from)
     }
 
     /// Casts three coins and returns the id of the session.
     fn cast(&mut self, account: &Account) -> Result<String, Failure> {
         let body = r#"{"question":"今年换工作合适吗？","method":"three_coins"}"#;
-        let answer: Value =
-            serde_json::from_slice(&self.send(&request("POST", "/api/v1/sessions", &authorization(account), body))?)?;
+        let answer: Value = serde_json::from_slice(&self.counter.send(&request(
+            "POST",
+            "/api/v1/sessions",
+            &authorization(account),
+            body,
+        ))?)?;
         Ok(answer["id"].as_str().ok_or("a session without an id")?.to_owned())
-    }
-
-    /// Sends a request and returns the body of its answer.
-    fn send(&mut self, request: &[u8]) -> Result<Vec<u8>, Failure> {
-        self.stream.write_all(request)?;
-        let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
-        let status = loop {
-            if let Some(status) = complete_answer(&bytes)? {
-                break status;
-            }
-            match self.stream.read(&mut piece)? {
-                0 => return Err("the server closed the connection".into()),
-                length => bytes.extend_from_slice(&piece[..length]),
-            }
-        };
-        if !(200..300).contains(&status) {
-            return Err(format!("not a 2xx: {}", String::from_utf8_lossy(&bytes)).into());
-        }
-        self.answered += 1;
-        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
-        Ok(bytes.split_off(head + 4))
     }
 
     /// Waits until the network log has every request, so that its cost is counted with theirs.
     fn wait_for_log(&self) -> Result<(), Failure> {
         let deadline = Instant::now() + LOGGED_WITHIN;
-        while disk::count(&self.data.join("network-log.db"), "access_log")? < self.answered {
+        while disk::count(&self.data.join("network-log.db"), "access_log")? < self.counter.answered {
             if Instant::now() > deadline {
                 return Err("the network log does not have every request".into());
             }

@@ -6,13 +6,17 @@
 use std::{
     collections::HashMap,
     fs,
+    io::{Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use super::{
     Failure,
+    client::complete_answer,
     process::{Server, yarrow},
+    requests::request,
 };
 
 /// Functions of the allocator; each call is an allocation.
@@ -31,10 +35,21 @@ pub struct Spent {
     pub allocations: u64,
 }
 
-/// A server of which callgrind counts the instructions.
+impl Spent {
+    pub const fn instructions(self) -> u64 {
+        self.workers + self.writer + self.log
+    }
+}
+
+/// A server of which callgrind counts the instructions, with one connection to it.
 pub struct Counter {
     pub server: Server,
     directory: PathBuf,
+    /// Opened by the first request.
+    connection: Option<TcpStream>,
+    /// Requests answered so far.
+    pub answered: u64,
+    is_counting: bool,
 }
 
 impl Counter {
@@ -48,18 +63,23 @@ impl Counter {
         valgrind.args(["-q", "--tool=callgrind", "--separate-threads=yes", "--instr-atstart=no"]);
         valgrind.arg(format!("--callgrind-out-file={}", directory.join("out").display())).arg(program);
         let mut command = yarrow(valgrind, data);
-        command.env("YARROW_SERVER_WORKERS", "1").envs(settings.iter().copied());
+        command.env("YARROW_SERVER_WORKERS", "1");
+        command.env("YARROW_BACKUP_EVERY", "0 s").env("YARROW_DATABASE_CHECK_EVERY", "0 s");
+        // Everything is slow under valgrind.
+        command.env("YARROW_LIMITS_SLOW_REQUEST", "1 m").env("YARROW_LIMITS_SLOW_QUERY", "1 m");
+        command.envs(settings.iter().copied());
         let server = Server::spawn(command).map_err(|error| format!("{error} under valgrind"))?;
-        let counter = Self { server, directory: directory.to_owned() };
-        counter.control(&["-i", "on"])?;
-        Ok(counter)
+        Ok(Self { server, directory: directory.to_owned(), connection: None, answered: 0, is_counting: false })
     }
 
-    /// Forgets what was spent so far.
+    /// Forgets what was spent so far. Until the first call nothing is counted, which is faster.
     ///
     /// # Errors
     /// The server has ended.
-    pub fn begin(&self) -> Result<(), Failure> {
+    pub fn begin(&mut self) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.is_counting, true) {
+            self.control(&["-i", "on"])?;
+        }
         self.dump().map(drop)
     }
 
@@ -82,6 +102,49 @@ impl Counter {
             spent.allocations += allocations;
         }
         Ok(spent)
+    }
+
+    /// Sends a request and returns the body of its answer.
+    ///
+    /// # Errors
+    /// The status is not 2xx, or the connection ends.
+    pub fn send(&mut self, request: &[u8]) -> Result<Vec<u8>, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(TcpStream::connect(self.server.address())?),
+        };
+        connection.set_nodelay(true)?;
+        connection.write_all(request)?;
+        let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+        let status = loop {
+            if let Some(status) = complete_answer(&bytes)? {
+                break status;
+            }
+            match connection.read(&mut piece)? {
+                0 => return Err("the server closed the connection".into()),
+                length => bytes.extend_from_slice(&piece[..length]),
+            }
+        };
+        if !(200..300).contains(&status) {
+            return Err(format!("not a 2xx: {}", String::from_utf8_lossy(&bytes)).into());
+        }
+        self.answered += 1;
+        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
+        Ok(bytes.split_off(head + 4))
+    }
+
+    /// Asks for a code and signs in with it. `headers` are whole lines.
+    ///
+    /// # Errors
+    /// As [`Self::send`]; no code was printed.
+    pub fn sign_in(&mut self, phone_number: &str, headers: &str) -> Result<(), Failure> {
+        let body = format!(r#"{{"phoneNumber":"{phone_number}"}}"#);
+        self.send(&request("POST", "/auth/send-code", headers, &body))?;
+        let line = self.server.line_with(&[phone_number, "code is "])?;
+        let (_, code) = line.split_once("code is ").ok_or("a message without a code")?;
+        let code: String = code.chars().take_while(char::is_ascii_digit).collect();
+        let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{code}"}}"#);
+        self.send(&request("POST", "/auth/login", headers, &body)).map(drop)
     }
 
     /// Returns what each thread spent since the last dump.
