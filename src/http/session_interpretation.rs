@@ -28,7 +28,7 @@ use crate::{
             },
         },
         identity::preferences,
-        moderation::risk::{Risk, classify_question},
+        moderation::risk::Risk,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
     error::{Code, Result},
@@ -82,8 +82,7 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     let (listener, writer) = context.live.join_or_begin(&session.id)?;
     let Some(writer) = writer else { return joined(context, listener, request.once).await };
-    let risk = classify_question(&session.question, session.question_type.as_deref());
-    tokio::spawn(run(Arc::clone(&context.app), writer, request, risk));
+    tokio::spawn(run(Arc::clone(&context.app), writer, request, session.risk()));
     answer(context, listener, 0).await.map(MaybeReplayed::Fresh)
 }
 

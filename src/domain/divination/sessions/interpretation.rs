@@ -16,7 +16,6 @@ use crate::{
             interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
             model_calls::{ModelCalls, running_calls},
         },
-        moderation::risk::{Risk, classify_question},
         money::points,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
@@ -96,7 +95,7 @@ pub fn find_existing(core: &Core, request: &InterpretationRequest) -> Result<Opt
         let found = interpretation::find_succeeded(core, request.user, &trace_id)?;
         return Ok(found.map(|record| Existing::Replayed(Box::new(record))));
     }
-    let risk = risk_of(&session);
+    let risk = session.risk();
     if request.again && risk.is_none() {
         return Ok(None);
     }
@@ -116,7 +115,7 @@ pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Pre
     let InterpretationRequest { user, session_id, locale, tag, again, once } = request;
     let session = record::find(&calls.core, user, &session_id)?;
     let (made, limit) = (list(&calls.core, &session)?.items.len(), calls.core.config.llm.interpretations_per_session);
-    let risk = risk_of(&session);
+    let risk = session.risk();
     if risk.is_none() && calls.is_offline() && made >= View::ALL.len() && made < limit as usize {
         // The offline interpreter has nothing new to say, so it costs nothing.
         if let Some(stored) = stored(&calls.core, &session)? {
@@ -222,10 +221,6 @@ impl Terms {
         let limit = core.config.llm.interpretations_per_session;
         Self { again, limit, price: core.config.points.another_interpretation, is_free_casting: false }
     }
-}
-
-fn risk_of(session: &Session) -> Option<Risk> {
-    classify_question(&session.question, session.question_type.as_deref())
 }
 
 /// Returns the price of a casting whose question needs help, once. A new casting of this kind costs nothing from the

@@ -14,6 +14,7 @@ use crate::{
             hexagram::{Cast, Lines},
             interpretation,
         },
+        moderation::risk::{Risk, classify_question},
         operations::{deletions, idempotency},
     },
     error::{Code, Result},
@@ -68,6 +69,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// Returns the risk of the question.
+    pub fn risk(&self) -> Option<Risk> {
+        classify_question(&self.question, self.question_type.as_deref())
+    }
+
     /// Returns the time and place of the casting; none if the time zone no longer exists.
     pub fn cast_time(&self) -> Option<CastTime> {
         let zone = self.time_zone.parse().ok()?;
