@@ -35,7 +35,7 @@ pub use host_pattern::HostPattern;
 pub use json::JsonText;
 pub use liuyao::{ChineseScript, Date, LocalTime, Locale};
 pub use micro_amount::{InvalidMicroAmount, MicroAmount};
-pub(crate) use named_enum::{NamedEnum, named_enum, serialize_by_name};
+pub(crate) use named_enum::{NamedEnum, named_enum};
 pub use network::{is_internal, parse_network};
 pub use origin_pattern::OriginPattern;
 pub use pem::{PemBlock, PemFault, looks_like_key, parse_pem, without_byte_order_mark};

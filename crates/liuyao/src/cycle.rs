@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// One of the five elements, in the order in which each feeds the next.
@@ -54,8 +54,6 @@ named_enum! {
         Hai = "亥",
     }
 }
-
-serialize_by_name!(Element, Stem, Branch);
 
 /// The relation of one element to another in the cycles of feeding (生) and control (克).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

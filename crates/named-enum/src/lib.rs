@@ -1,5 +1,8 @@
 //! Enums whose values have names, in the store or in the API.
 
+#[doc(hidden)]
+pub use serde;
+
 /// An enum that [`named_enum!`] declares.
 pub trait NamedEnum {
     const NAMES: &'static [&'static str];
@@ -8,7 +11,7 @@ pub trait NamedEnum {
 }
 
 /// Declares an enum with a name for each value. Generates `ALL`, the values in this order; `name`; `from_name`, which
-/// returns the value with a name; and [`NamedEnum`].
+/// returns the value with a name; `Serialize`, which writes the name; and [`NamedEnum`].
 #[macro_export]
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
@@ -22,6 +25,14 @@ macro_rules! named_enum {
         impl $crate::NamedEnum for $enum {
             const NAMES: &'static [&'static str] = &[$($name),*];
             const IDENTIFIERS: &'static [&'static str] = &[$(stringify!($value)),*];
+        }
+
+        impl $crate::serde::Serialize for $enum {
+            fn serialize<S: $crate::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(match self {
+                    $(Self::$value => $name,)*
+                })
+            }
         }
 
         impl $enum {
@@ -41,16 +52,4 @@ macro_rules! named_enum {
             }
         }
     };
-}
-
-/// Serializes enums as their names, with the serde of the caller.
-#[macro_export]
-macro_rules! serialize_by_name {
-    ($($enum:ty),*) => {$(
-        impl ::serde::Serialize for $enum {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-    )*};
 }

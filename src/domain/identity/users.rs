@@ -9,7 +9,7 @@ use crate::{
     domain::operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     error::{Code, Fault, FieldCode, Result},
     store::{Read, Row, RowResult, Write},
-    types::{Date, EmailAddress, PhoneNumber, TimeInput, TimeZone, Timestamp, UserId, named_enum, serialize_by_name},
+    types::{Date, EmailAddress, PhoneNumber, TimeInput, TimeZone, Timestamp, UserId, named_enum},
 };
 
 pub use stored_user::{
@@ -77,8 +77,6 @@ named_enum! {
         Other = "other",
     }
 }
-
-serialize_by_name!(Gender);
 
 /// Parses a birthday, from 1900-01-01 to today, in any spelling of a date or time. A time with an offset means its day
 /// in `zone`.

@@ -52,7 +52,7 @@ use crate::{
         payment::{OrderState, TradeStatus},
         push::PushService,
     },
-    types::{ChineseScript, Locale, NamedEnum, SuspensionScope, serialize_by_name},
+    types::{ChineseScript, Locale, NamedEnum, SuspensionScope},
 };
 
 /// Declares types that stand for enumerations of another crate in the schemas of fields.
@@ -151,31 +151,3 @@ enumerations! {
     Role = "AdminRole", "support", "The role of an administrator.";
     Theme = "CardTheme", "auto", "The colours of a picture.";
 }
-
-serialize_by_name!(
-    Asset,
-    AudienceName,
-    BackupState,
-    CallStatus,
-    DeletedKind,
-    FeedbackState,
-    IdentityProvider,
-    LedgerState,
-    NotificationKind,
-    OrderState,
-    PurchaseEnvironment,
-    PurchaseState,
-    PurchaseStore,
-    PushService,
-    ReviewState,
-    Role,
-    Service,
-    SettlementEffect,
-    SnapshotProperty,
-    SuspensionScope,
-    SuspensionSource,
-    UserState,
-    WebhookKind,
-    WebhookState,
-    ledger::EntryKind
-);

@@ -76,7 +76,7 @@ pub struct OrderRequest {
 
 named_enum! {
     /// The state of a trade at the provider, under the provider's names.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
     pub enum TradeStatus {
         /// Created, not paid.
         #[serde(rename = "WAIT_BUYER_PAY")]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{lunar::LunarDate, solar_terms};
 use crate::{Branch, Date, LocalTime, StemBranch};
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The time of day at which the next day's pillar begins.
@@ -42,8 +42,6 @@ named_enum! {
         Hour = "hour",
     }
 }
-
-serialize_by_name!(DayStart, ClockKind, Pillar);
 
 /// The time of a cast as the calendar describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,6 @@
 //! Relations of several lines: triads, punishments, harms, and a single line that moves or rests.
 
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 use serde::Serialize;
 
 use super::{CalendarMoment, ChartLine, ClashEffect, GrowthStage, Kin, LineRole};
@@ -26,8 +26,6 @@ named_enum! {
         GraveWithOfficials = "随官入墓",
     }
 }
-
-serialize_by_name!(MarkKind);
 
 /// Lines that stand in a relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

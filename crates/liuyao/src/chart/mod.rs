@@ -32,7 +32,7 @@ pub use text_selection::{SelectedPart, SelectedText, SelectionRule, TextSelectio
 
 use crate::hexagram::Cast;
 pub use crate::{Branch, Element, ElementRelation, Stem, StemBranch};
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The reason for a chart without a time.
@@ -44,8 +44,6 @@ named_enum! {
         OutOfRange = "out_of_range",
     }
 }
-
-serialize_by_name!(MissingMoment);
 
 /// The chart of a cast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -7,7 +7,7 @@ use crate::{
     Branch, Element, ElementRelation, Stem,
     hexagram::{Hexagram, Trigram},
 };
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The place of a hexagram among the eight of its palace.
@@ -61,8 +61,6 @@ named_enum! {
         Object = "应",
     }
 }
-
-serialize_by_name!(Stage, Kin, Spirit, LineRole);
 
 /// The palace (宫) of a hexagram and its place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -7,7 +7,7 @@ use crate::{
     Branch,
     hexagram::{Hexagram, Trigram},
 };
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The relation between the lower and the upper lines of a hexagram, if it is the same for all three pairs.
@@ -39,8 +39,6 @@ named_enum! {
         LineReversing = "爻反吟",
     }
 }
-
-serialize_by_name!(LinePattern, Half, EchoKind);
 
 /// A trigram that repeats or reverses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

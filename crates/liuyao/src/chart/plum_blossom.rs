@@ -15,7 +15,7 @@ use crate::{
     Branch, Element, ElementRelation, StemBranch,
     hexagram::{Cast, Hexagram, Trigram},
 };
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The relation of another trigram's element to the body's (体).
@@ -33,8 +33,6 @@ named_enum! {
         Same = "比和",
     }
 }
-
-serialize_by_name!(BodyRelation);
 
 /// A casting by time or by numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

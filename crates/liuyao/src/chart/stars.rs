@@ -2,7 +2,7 @@
 //!
 //! Rules as in 增删卜易 (星煞章) where schools differ, such as 天乙贵人 of 庚 and 辛.
 
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 use serde::Serialize;
 
 use super::CalendarMoment;
@@ -36,8 +36,6 @@ named_enum! {
         Joy = "天喜",
     }
 }
-
-serialize_by_name!(Star);
 
 /// The branches that a star distinguishes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::calendar::CalendarMoment;
 use crate::{Branch, Element, ElementRelation};
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// The strength of an element in a month (旺相休囚死).
@@ -96,8 +96,6 @@ named_enum! {
         Retreating = "退神",
     }
 }
-
-serialize_by_name!(Strength, DayEffect, GrowthStage, ClashEffect, ChangeRelation, Progress);
 
 /// The state of a branch at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

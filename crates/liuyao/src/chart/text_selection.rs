@@ -6,7 +6,7 @@ use crate::{
     Locale,
     hexagram::{Cast, ClassicalText, Hexagram, Judgement, LineClassic},
 };
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 named_enum! {
     /// A rule, named after the number of changing lines.
@@ -41,8 +41,6 @@ named_enum! {
         AllLines = "all_lines",
     }
 }
-
-serialize_by_name!(SelectionRule, SelectedPart);
 
 /// The texts to read for a cast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

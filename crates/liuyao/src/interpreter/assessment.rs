@@ -4,7 +4,7 @@
 //! Knows the rules of the six-line method and no words. Each rule stands once, as a [`Reason`] with its chapter of 增删卜易.
 //! Month and day decide the strength; moving lines act, lines at rest do not; what is void or broken acts later.
 
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 use serde::Serialize;
 
 use super::question::{Matter, Sought, Topic};
@@ -190,8 +190,6 @@ named_enum! {
         Lower = "lower",
     }
 }
-
-serialize_by_name!(Reason, Outlook, Weight);
 
 /// A rule that applies, the line that it is about, and how much it counts; positive for the matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use named_enum::{named_enum, serialize_by_name};
+use named_enum::named_enum;
 
 use super::{AskerGender, Reading};
 use crate::{chart::Kin, script::to_simplified};
@@ -63,8 +63,6 @@ named_enum! {
         Woman = "woman",
     }
 }
-
-serialize_by_name!(Topic, Aim, Person);
 
 /// The line for which a question asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::{
         bill::{BillLine, ProviderBill},
     },
     store::{Read, Row, Write},
-    types::{Date, Fen, TimeZone, Timestamp, named_enum, serialize_by_name},
+    types::{Date, Fen, TimeZone, Timestamp, named_enum},
 };
 
 /// Providers make the bill of a day until 10:00 on the next.
@@ -47,8 +47,6 @@ named_enum! {
         RefundDiffers = "refund_differs",
     }
 }
-
-serialize_by_name!(BillDifferenceCode);
 
 impl<'de> Deserialize<'de> for BillDifferenceCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

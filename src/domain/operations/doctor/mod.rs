@@ -38,7 +38,7 @@ const GROUPS: usize = 15;
 
 named_enum! {
     /// The result of a check.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Verdict {
         Pass = "pass",
