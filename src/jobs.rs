@@ -209,14 +209,21 @@ fn is_running_after(stopped: &Receiver<()>, wait: Duration) -> bool {
 
 /// Writes the network log on a thread of its own, because the entries wait in memory.
 fn write_network_log(app: &App, _: Schedule, stopped: &Receiver<()>) {
-    every(app, stopped, (NETWORK_LOG_INTERVAL, NETWORK_LOG_INTERVAL), JobName::NetworkLog, |_| {
-        let stored = server_log::flush(&app.server_log, &app.network_log);
-        network_log::maintain(&app.network_log)?;
-        if app.core.store.file().is_none() {
-            purge::follow_other_copies(&app.network_log)?;
-        }
-        done(stored)
-    });
+    let is_running = || {
+        app.network_log.wait_for_entries(NETWORK_LOG_INTERVAL);
+        stopped.try_recv() == Err(TryRecvError::Empty)
+    };
+    while is_running() {
+        run(app, JobName::NetworkLog, |_| {
+            let stored = server_log::flush(&app.server_log, &app.network_log);
+            network_log::maintain(&app.network_log)?;
+            if app.core.store.file().is_none() {
+                purge::follow_other_copies(&app.network_log)?;
+            }
+            done(stored)
+        });
+        app.health.jobs.schedule_next(JobName::NetworkLog, NETWORK_LOG_INTERVAL);
+    }
     run(app, JobName::NetworkLog, |_| {
         let stored = server_log::flush(&app.server_log, &app.network_log);
         network_log::flush(&app.network_log)?;

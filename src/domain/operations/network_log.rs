@@ -127,6 +127,11 @@ impl NetworkLog {
         }
     }
 
+    /// Waits until many entries are queued, the time is over or the thread is unparked. The only caller is the writer.
+    pub fn wait_for_entries(&self, longest: Duration) {
+        self.waiting.wait(longest);
+    }
+
     /// Runs `operation` on a consistent view of the log. Blocks.
     ///
     /// # Errors

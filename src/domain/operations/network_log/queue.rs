@@ -3,7 +3,14 @@
 //! A request only copies its entry under a lock that the writer holds for a moment. An entry has a fixed size and owns no
 //! memory. Entries that find the queue full are counted by route.
 
-use std::{collections::BTreeMap, mem, net::IpAddr, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeMap,
+    mem,
+    net::IpAddr,
+    sync::{Mutex, OnceLock},
+    thread::{self, Thread},
+    time::Duration,
+};
 
 use super::unlisted;
 use crate::{
@@ -15,6 +22,8 @@ use crate::{
 pub const QUEUE_BYTES: usize = 8 << 20;
 /// The most entries in memory.
 const CAPACITY: usize = QUEUE_BYTES / size_of::<Entry>();
+/// The number of entries that wakes the writer.
+const HALF: usize = CAPACITY / 2;
 /// Entries that are allocated at once. Longer vectors would be mapped anew, page by page.
 const CHUNK: usize = 512;
 
@@ -65,7 +74,10 @@ impl RequestId {
 pub(super) type Unlisted = BTreeMap<Option<&'static str>, u64>;
 
 #[derive(Default)]
-pub(super) struct EntryQueue(Mutex<Waiting>);
+pub(super) struct EntryQueue {
+    waiting: Mutex<Waiting>,
+    writer: OnceLock<Thread>,
+}
 
 #[derive(Default)]
 struct Waiting {
@@ -76,9 +88,17 @@ struct Waiting {
 }
 
 impl EntryQueue {
+    /// Waits until the queue is half full, the time is over or the thread is unparked. The only caller is the writer.
+    pub fn wait(&self, longest: Duration) {
+        self.writer.get_or_init(thread::current);
+        if lock_unpoisoned(&self.waiting).count < HALF {
+            thread::park_timeout(longest);
+        }
+    }
+
     /// Queues an entry. Returns false, and counts it, if the queue is full.
     pub fn push(&self, entry: Entry) -> bool {
-        let mut waiting = lock_unpoisoned(&self.0);
+        let mut waiting = lock_unpoisoned(&self.waiting);
         if waiting.count >= CAPACITY {
             *waiting.unlisted.entry(entry.route).or_default() += 1;
             return false;
@@ -90,34 +110,37 @@ impl EntryQueue {
         if let Some(chunk) = waiting.chunks.last_mut() {
             chunk.push(entry);
         }
+        if let (HALF, Some(writer)) = (waiting.count, self.writer.get()) {
+            writer.unpark();
+        }
         true
     }
 
     /// Takes all entries, which stay part of the queue's size until [`Self::forget`].
     pub fn take(&self) -> Vec<Vec<Entry>> {
-        mem::take(&mut lock_unpoisoned(&self.0).chunks)
+        mem::take(&mut lock_unpoisoned(&self.waiting).chunks)
     }
 
     /// Takes the counts of the entries that found the queue full.
     pub fn take_unlisted(&self) -> Unlisted {
-        mem::take(&mut lock_unpoisoned(&self.0).unlisted)
+        mem::take(&mut lock_unpoisoned(&self.waiting).unlisted)
     }
 
     /// Puts back counts that could not be stored.
     pub fn put_back_unlisted(&self, unlisted: Unlisted) {
-        unlisted::add(&mut lock_unpoisoned(&self.0).unlisted, unlisted);
+        unlisted::add(&mut lock_unpoisoned(&self.waiting).unlisted, unlisted);
     }
 
     /// Puts back chunks that could not be written, before those that came since.
     pub fn put_back(&self, mut chunks: Vec<Vec<Entry>>) {
-        let mut waiting = lock_unpoisoned(&self.0);
+        let mut waiting = lock_unpoisoned(&self.waiting);
         chunks.append(&mut waiting.chunks);
         waiting.chunks = chunks;
     }
 
     /// Gives back the space of entries that were written.
     pub fn forget(&self, written: usize) {
-        lock_unpoisoned(&self.0).count -= written;
+        lock_unpoisoned(&self.waiting).count -= written;
     }
 }
 
