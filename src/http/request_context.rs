@@ -143,6 +143,13 @@ impl RequestContext {
         }
     }
 
+    /// Names the user whom a request is about in its audit event.
+    pub fn name_subject(&self, user: Option<UserId>) {
+        if let Some(user) = user {
+            self.meta.subject.get_or_init(|| user);
+        }
+    }
+
     /// Returns the calling administrator together with the reason for a change, and adds the reason to the audit event.
     ///
     /// # Errors

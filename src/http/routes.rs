@@ -11,8 +11,12 @@ use axum::{Router, body::Body, http::Request, response::Redirect, routing::on_se
 
 use super::{
     admin::{
-        self, administrators, api_keys, audit, code_messages, data_cleanup, interpretation_ratings, network_logs,
-        payments, sensitive_word_migration, sensitive_words, session, user_data, users, violations,
+        self, administrators, api_keys,
+        audit::{AuditList, AuditRow},
+        code_messages, data_cleanup, interpretation_ratings, lists, network_logs,
+        payments::{self, AdminCallback, AdminOrder, CallbackList, OrderList},
+        purchases::{AdminPurchase, PurchaseList},
+        sensitive_word_migration, sensitive_words, session, user_data, users, violations,
     },
     console,
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
@@ -691,7 +695,7 @@ fn store_purchases() -> Vec<Endpoint> {
             .notes("Only Google Play calls this.")
             .summary("Receives a real-time notification of Google Play, pushed by Pub/Sub.")
             .body_limit(CALLBACK),
-        get("/admin/purchases", Admin(SupportUsers), admin::purchases::list).named("adminListPurchases")
+        get("/admin/purchases", Admin(SupportUsers), lists::list::<PurchaseList, AdminPurchase>).named("adminListPurchases")
             .summary("Lists purchases in app stores, newest first."),
         get("/admin/purchases/{id}", Admin(SupportUsers), admin::purchases::show).named("adminGetPurchase")
             .summary("Returns a purchase with its notifications and ledger entries.")
@@ -762,7 +766,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .notes("A hint after the buyer has returned: the server asks the provider and credits by its reply. 202 `pending` until the order is paid.")
             .summary("Confirms a payment with the provider and credits it. Administrators credit reviewed orders.")
             .errors(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        get("/admin/payments", Admin(SupportUsers), payments::list).named("adminListOrders").summary("Lists orders, newest first."),
+        get("/admin/payments", Admin(SupportUsers), lists::list::<OrderList, AdminOrder>).named("adminListOrders").summary("Lists orders, newest first."),
         get("/admin/payments/report", Admin(ViewFigures), payments::make_report).named("adminPaymentReport")
             .summary("Reconciles the orders of a time range with the ledger, day by day."),
         post("/admin/payments/bill", Admin(Administer), payments::check_bill).named("adminCheckBill")
@@ -770,7 +774,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         get("/admin/payments/bills", Admin(SupportUsers), payments::list_bills).named("adminListBills")
             .summary("Lists the checked bills of the providers with their differences, newest day first."),
-        get("/admin/payments/callbacks", Admin(SupportUsers), payments::list_callbacks).named("adminListCallbacks")
+        get("/admin/payments/callbacks", Admin(SupportUsers), lists::list::<CallbackList, AdminCallback>).named("adminListCallbacks")
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
         post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay).named("adminReplayCallback")
             .summary("Processes a stored callback again.")
@@ -1146,7 +1150,7 @@ fn operations() -> Vec<Endpoint> {
             .named("adminRunDoctor")
             .summary("Starts a doctor run, which also calls the providers.")
             .errors(&[AlreadyRunning]),
-        get("/admin/audit", Admin(ViewAudit), audit::list).named("adminListAuditEvents").summary(
+        get("/admin/audit", Admin(ViewAudit), lists::list::<AuditList, AuditRow>).named("adminListAuditEvents").summary(
             "Lists audit events of administrators and commands, newest first. Roles other than owner see only their own.",
         ),
         get("/healthz", Public, system::health).named("getHealth").summary("Returns 200 while the process is alive."),

@@ -286,7 +286,7 @@ check("lists of callbacks are filtered, charts name their periods, points and la
   const context = await openContext(browser, demo, { session });
   const page = await context.newPage();
   await page.goto(`${CONSOLE}orders/callbacks`);
-  const states = () => page.$$eval("#all-callbacks tbody tr", rows => rows.map(row => row.querySelectorAll("th, td")[2].textContent.trim()));
+  const states = () => page.$$eval("#orders-callbacks tbody tr", rows => rows.map(row => row.querySelectorAll("th, td")[2].textContent.trim()));
   const all = await states();
   assert.ok(all.some(state => !/Rejected|review/i.test(state)), "the demonstration has callbacks of all kinds");
   for (const name of ["Rejected", "In review"]) {

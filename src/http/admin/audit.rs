@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::lists::StaffList;
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::operations::{
         admins::roles::Role,
@@ -13,20 +15,24 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page, parameters, text},
-        reply::Json,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            layout::Place,
+            list_page::{FilterField, Frame},
+            pages::rows,
+            texts::Text,
+        },
+        params::{Parameter, Rules, TimeRange, optional_time_range, parameters, text},
         request_context::RequestContext,
     },
-    types::{Timestamp, UserId, clean},
+    types::{PageRequest, Paginated, Timestamp, UserId, clean},
 };
 
 parameters! {
     ListAuditParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only events about this user.");
         actor: Option<Actor> = fields.optional("actor", "Only events of this actor.");
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Rows on a page.");
         time: TimeRange = optional_time_range(fields, "Rows of this time or later.", "Rows before this time; a whole day is included.");
     }
 }
@@ -77,18 +83,41 @@ impl From<StoredAuditEvent> for AuditRow {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListAuditParams) -> Result<Json<NumberedPage<AuditRow>>> {
-    let page = page(&context, params.page, params.size);
-    if let Some(user) = params.user_id {
-        context.meta.subject.get_or_init(|| user);
+/// Roles other than owner see only their own events.
+pub struct AuditList;
+
+impl StaffList for AuditList {
+    type Params = ListAuditParams;
+    type Filter = AuditFilter;
+    type Row = StoredAuditEvent;
+
+    const PLACE: Place = Place::Audit;
+    const EMPTY: Text = Text::NoAudit;
+    const COLUMNS: &'static [Column<StoredAuditEvent>] = rows::AUDIT;
+
+    fn fields(cx: &ViewContext) -> Vec<FilterField> {
+        let actor = FilterField::new("actor", Text::Actor).hint(Text::ActorHint);
+        let [from, to] = FilterField::range(Text::From, Text::To);
+        let fields = [actor, FilterField::new("userId", Text::UserId), from, to];
+        fields.into_iter().skip(usize::from(!cx.is_owner())).collect()
     }
-    let own = context.admin()?;
-    let asked = params.actor.map(|Actor(actor)| actor);
-    // Only owners see what others did.
-    let actor = if own.role() == Role::Owner { asked } else { Some(own.actor()) };
-    let filter = AuditFilter { user: params.user_id, actor, from: params.time.from(), to: params.time.to() };
-    let found = context.report(move |app| audit::list(&app.core, &filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
+
+    fn filter(context: &RequestContext, params: ListAuditParams) -> Result<AuditFilter> {
+        context.name_subject(params.user_id);
+        let own = context.admin()?;
+        let actor = params.actor.map(|Actor(actor)| actor);
+        let actor = if own.role() == Role::Owner { actor } else { Some(own.actor()) };
+        Ok(AuditFilter { user: params.user_id, actor, from: params.time.from(), to: params.time.to() })
+    }
+
+    fn read(app: &App, filter: &AuditFilter, page: PageRequest) -> Result<Paginated<StoredAuditEvent>> {
+        audit::list(&app.core, filter, page)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&AuditFilter>) -> Result<Frame> {
+        let lead = cx.t(if cx.is_owner() { Text::AuditLead } else { Text::AuditOwnLead });
+        Ok(Frame { lead: Some(lead.to_owned()), ..Frame::default() })
+    }
 }
 
 /// The acting administrator, API key or command.

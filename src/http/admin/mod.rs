@@ -11,6 +11,7 @@ pub mod logs;
 pub mod figures;
 pub mod health;
 pub mod interpretation_ratings;
+pub mod lists;
 pub mod notifications;
 pub mod payments;
 pub mod products;

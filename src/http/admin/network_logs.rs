@@ -402,10 +402,10 @@ fn window(rules: &Rules<'_>, range: TimeRange, usual: Duration) -> Result<(Times
 }
 
 /// A client's address.
-pub struct ClientIp(IpAddr);
+pub struct ClientIp(pub IpAddr);
 
 /// The template of an endpoint, such as `/user/{id}`.
-pub struct LoggedRoute(String);
+pub struct LoggedRoute(pub String);
 
 impl Parameter for LoggedRoute {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
@@ -418,7 +418,7 @@ impl Parameter for LoggedRoute {
 }
 
 /// A status of HTTP.
-pub struct LoggedStatus(u16);
+pub struct LoggedStatus(pub u16);
 
 impl Parameter for LoggedStatus {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
@@ -433,7 +433,7 @@ impl Parameter for LoggedStatus {
 }
 
 /// The id of a request.
-pub struct LoggedRequestId(String);
+pub struct LoggedRequestId(pub String);
 
 impl Parameter for LoggedRequestId {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {

@@ -6,46 +6,59 @@ mod refunds;
 mod report;
 
 use axum::http::StatusCode;
+use maud::html;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::{
     bills::{CheckedBill, CheckedBills, check as check_bill, list as list_bills},
-    callbacks::{AdminCallback, CallbackReceipt, list as list_callbacks, replay},
+    callbacks::{AdminCallback, CallbackList, CallbackReceipt, replay},
     refunds::{AdminRefund, OrderRefunded, refund},
     report::{PaymentReport, ReportSums, make as make_report},
 };
+use super::lists::StaffList;
 use crate::{
     app::App,
-    domain::money::{
-        ledger::{self, Asset, LedgerEntry},
-        payments::{
-            decisions::{self, Decision},
-            order::Order,
-            order_details, orders,
-            reconcile::{self, Inquiry},
-            sandbox::{self, Delivery, TestPayment},
-            settle::{SettlementEffect, SettlementOutcome},
+    domain::{
+        money::{
+            ledger::{self, Asset, LedgerEntry},
+            payments::{
+                decisions::{self, Decision},
+                order::Order,
+                order_details,
+                orders::{self, AmountRange, OrderFilter},
+                reconcile::{self, Inquiry},
+                sandbox::{self, Delivery, TestPayment},
+                settle::{SettlementEffect, SettlementOutcome},
+            },
         },
+        operations::admins::roles::{Right, Role},
     },
     error::{Code, Error, Result},
     http::{
-        numbered_page::NumberedPage,
-        params::{Flag, PageNumber, PageSize, Reason, Rules, TimeRange, optional_time_range, page, parameters},
+        console::views::{
+            cells::Column,
+            context::{ViewContext, href},
+            forms::{self, Control},
+            layout::Place,
+            list_page::{FilterField, Frame},
+            lists::Bulk,
+            pages::rows,
+            texts::Text,
+        },
+        params::{Flag, Reason, Rules, TimeRange, optional_time_range, parameters},
         payment_channel::ChannelName,
         reply::{Json, Replayable},
         request_context::RequestContext,
         v0::payment::{OrderNo, YuanAmount},
     },
     providers::payment::{OrderState, Trade, TradeStatus},
-    types::{Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 parameters! {
     ListOrdersParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Orders on a page.");
         amount: Option<YuanAmount> = fields.optional("amount", "Only orders with this price, in any currency.");
         min_amount: Option<YuanAmount> = fields.optional("minAmount", "Only orders with this price or a higher one, in any currency.");
         max_amount: Option<YuanAmount> = fields.optional("maxAmount", "Only orders with this price or a lower one, in any currency.");
@@ -192,23 +205,65 @@ impl From<Order> for AdminOrder {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListOrdersParams) -> Result<Json<NumberedPage<AdminOrder>>> {
-    let page = page(&context, params.page, params.size);
-    if let Some(user) = params.user_id {
-        context.meta.subject.get_or_init(|| user);
+pub struct OrderList;
+
+impl StaffList for OrderList {
+    type Params = ListOrdersParams;
+    /// The filter, and the role that sees the orders.
+    type Filter = (OrderFilter, Role);
+    type Row = Order;
+
+    const PLACE: Place = Place::Orders;
+    const EMPTY: Text = Text::NoOrders;
+    const COLUMNS: &'static [Column<Order>] = rows::ORDER;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let [from, to] = FilterField::range(Text::From, Text::To);
+        vec![
+            FilterField::new("state", Text::State).tabs(&["review", "paid", "refunded"]),
+            FilterField::new("userId", Text::UserId),
+            FilterField::new("minAmount", Text::MinAmount).control(Control::Decimal),
+            FilterField::new("maxAmount", Text::MaxAmount).control(Control::Decimal),
+            from,
+            to,
+        ]
     }
-    let price = |amount: Option<YuanAmount>| amount.map(|amount| amount.0);
-    let filter = orders::OrderFilter {
-        user: params.user_id,
-        state: params.state,
-        amount: orders::AmountRange::new(price(params.amount), price(params.min_amount), price(params.max_amount)),
-        from: params.time.start,
-        to: params.time.end,
-    };
-    let role = context.admin()?.role();
-    let mut found = context.report(move |app| orders::list(&app.core, filter, page)).await?;
-    found.items = found.items.into_iter().map(|order| order.seen_by(role)).collect();
-    Ok(NumberedPage::of(page, found))
+
+    fn filter(context: &RequestContext, params: ListOrdersParams) -> Result<(OrderFilter, Role)> {
+        context.name_subject(params.user_id);
+        let price = |amount: Option<YuanAmount>| amount.map(|amount| amount.0);
+        let filter = OrderFilter {
+            user: params.user_id,
+            state: params.state,
+            amount: AmountRange::new(price(params.amount), price(params.min_amount), price(params.max_amount)),
+            from: params.time.start,
+            to: params.time.end,
+        };
+        Ok((filter, context.admin()?.role()))
+    }
+
+    fn read(app: &App, (filter, role): &(OrderFilter, Role), page: PageRequest) -> Result<Paginated<Order>> {
+        let mut found = orders::list(&app.core, *filter, page)?;
+        found.items = found.items.into_iter().map(|order| order.seen_by(*role)).collect();
+        Ok(found)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&(OrderFilter, Role)>) -> Result<Frame> {
+        let beside = html! {
+            a.button href=(href("orders/bills")) { (cx.t(Text::Bills)) }
+            a.button href=(href("orders/callbacks")) { (cx.t(Text::Callbacks)) }
+        };
+        let controls = html! {
+            (forms::reason(cx, "bulk", "", None))
+            button.button.primary type="submit" name="act" value="query" { (cx.t(Text::AskProvider)) }
+        };
+        let bulk = cx.may(Right::SupportUsers).then(|| Bulk { action: href("orders/bulk"), controls });
+        Ok(Frame { beside, bulk, ..Frame::default() })
+    }
+
+    fn pick(order: &Order) -> Option<String> {
+        Some(order.order_no.clone())
+    }
 }
 
 fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderState>)) -> Result<Option<OrderState>> {

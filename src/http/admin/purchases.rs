@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::payments::OrderEntry;
+use super::{lists::StaffList, payments::OrderEntry};
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::money::{
         ledger::Asset,
@@ -19,20 +20,20 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        console::views::{
+            cells::Column, context::ViewContext, layout::Place, list_page::FilterField, pages::rows, texts::Text,
+        },
+        params::{Parameter, Rules, parameters, text},
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Timestamp, UserId, clean},
+    types::{PageRequest, Paginated, Timestamp, UserId, clean},
 };
 
 parameters! {
     ListPurchasesParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only purchases of this user.");
         state: Option<PurchaseState> = fields.optional("state", "Only purchases in this state.");
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Purchases on a page.");
     }
 
     NamedPurchaseParams(fields) {
@@ -190,14 +191,32 @@ impl From<&PurchaseDetails> for AdminPurchaseDetails {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListPurchasesParams) -> Result<Json<NumberedPage<AdminPurchase>>> {
-    let page = page(&context, params.page, params.size);
-    let filter = PurchaseFilter { user: params.user_id, state: params.state };
-    if let Some(user) = params.user_id {
-        context.meta.subject.get_or_init(|| user);
+pub struct PurchaseList;
+
+impl StaffList for PurchaseList {
+    type Params = ListPurchasesParams;
+    type Filter = PurchaseFilter;
+    type Row = StorePurchase;
+
+    const PLACE: Place = Place::Purchases;
+    const EMPTY: Text = Text::NoPurchases;
+    const COLUMNS: &'static [Column<StorePurchase>] = rows::PURCHASE;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        vec![
+            FilterField::new("state", Text::State).tabs(&["refused", "revoked"]),
+            FilterField::new("userId", Text::UserId),
+        ]
     }
-    let found = context.report(move |app| records::list(&app.core, filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
+
+    fn filter(context: &RequestContext, params: ListPurchasesParams) -> Result<PurchaseFilter> {
+        context.name_subject(params.user_id);
+        Ok(PurchaseFilter { user: params.user_id, state: params.state })
+    }
+
+    fn read(app: &App, filter: &PurchaseFilter, page: PageRequest) -> Result<Paginated<StorePurchase>> {
+        records::list(&app.core, *filter, page)
+    }
 }
 
 pub async fn show(context: RequestContext, params: NamedPurchaseParams) -> Result<Json<AdminPurchaseDetails>> {

@@ -1,8 +1,8 @@
 //! CSV files of lists: every list page exports the rows of its filter, with the columns and words of the page.
 //!
-//! The file is made while it is sent: one page of rows at a time is read, rendered by the view of the list and reduced to
-//! text. So it takes constant memory at any length, and a slow client holds neither a thread nor a snapshot. Rows that
-//! arrive meanwhile shift the pages, so a page leaves out the lines of the page before.
+//! The file is made while it is sent, one page of rows at a time. So it takes constant memory at any length, and a slow
+//! client holds neither a thread nor a snapshot. Rows that arrive meanwhile shift the pages, so a page leaves out the lines
+//! of the page before.
 
 use std::{collections::HashSet, io, sync::Arc};
 
@@ -11,22 +11,19 @@ use axum::{
     http::{HeaderValue, Response, header},
 };
 use futures_util::stream;
-use maud::Markup;
 
 use super::{
     request::ConsoleRequest,
     views::{
-        context::ViewContext,
-        lists::{Column, Kind},
-        parts::dash,
-        texts::Text,
+        cells::Column,
+        context::{BASE, ViewContext},
     },
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result, Sentence},
+    error::{Code, Error, Result},
     http::held_bytes::BodyBytes,
-    types::{FORMULA_STARTS, PageRequest},
+    types::FORMULA_STARTS,
 };
 
 /// Rows that are read at once.
@@ -37,57 +34,33 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 const HELD_BYTES: usize = 2 << 20;
 
 /// Returns the next rows of a list; none at its end.
-pub type NextRows<T> = Box<dyn FnMut(&App) -> Result<Vec<T>> + Send>;
-
-/// A list to export.
-pub struct CsvList<T> {
-    /// The path of the page below the console, which also names the file.
-    pub page: String,
-    pub columns: Vec<Column>,
-    pub cells: fn(&ViewContext, &T) -> Vec<Markup>,
-    pub next: NextRows<T>,
-}
-
-/// Reads a list by numbered pages.
-pub fn numbered<T>(read: impl Fn(&App, PageRequest) -> Result<Vec<T>> + Send + 'static) -> NextRows<T> {
-    let mut number = 0;
-    Box::new(move |app| {
-        number += 1;
-        read(app, PageRequest { first: 1, number, size: ROWS })
-    })
-}
-
-/// Rejects an export with a filter that could not be read: it would contain rows that nobody asked for.
-///
-/// # Errors
-/// `invalid_parameters` with the first fault.
-pub fn require_valid(faults: &[(String, String)]) -> Result<()> {
-    match faults.first() {
-        Some((field, fault)) => {
-            Err(Error::new(Code::InvalidParameters).detail(Sentence::for_reader(format!("{field}: {fault}"))))
-        }
-        None => Ok(()),
-    }
-}
+pub type NextRows<R> = Box<dyn FnMut(&App) -> Result<Vec<R>> + Send>;
 
 /// A file that is being sent.
-struct CsvFile<T> {
+struct CsvFile<R: 'static> {
     console: Arc<ConsoleRequest>,
     cx: ViewContext,
-    list: CsvList<T>,
+    columns: &'static [Column<R>],
+    next: NextRows<R>,
     /// The lines of the last page.
     last: HashSet<String>,
     /// True after the header.
     has_begun: bool,
 }
 
-/// Responds with the file. The reason is in the audit, because the rows are personal data.
+/// Responds with the file of a list, whose address is that of the page and `/export`. The reason is in the audit, because
+/// the rows are personal data.
 ///
 /// # Errors
 /// Errors of the first page.
-pub async fn send<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList<T>) -> Result<Response<Body>> {
-    let page = list.page.clone();
-    match begin(Arc::clone(&console), list).await {
+pub async fn send<R: Send + 'static>(
+    console: Arc<ConsoleRequest>,
+    columns: &'static [Column<R>],
+    next: NextRows<R>,
+) -> Result<Response<Body>> {
+    let path = console.page_path().trim_start_matches(BASE).trim_matches('/');
+    let page = path.trim_end_matches("/export").to_owned();
+    match begin(Arc::clone(&console), page.replace('/', "-"), columns, next).await {
         Err(error) if error.code == Code::InvalidParameters => {
             console.rejected(&format!("{page}{}", console.query.as_query()), &error)
         }
@@ -95,11 +68,15 @@ pub async fn send<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList
     }
 }
 
-async fn begin<T: Send + 'static>(console: Arc<ConsoleRequest>, list: CsvList<T>) -> Result<Response<Body>> {
+async fn begin<R: Send + 'static>(
+    console: Arc<ConsoleRequest>,
+    name: String,
+    columns: &'static [Column<R>],
+    next: NextRows<R>,
+) -> Result<Response<Body>> {
     console.require_reason()?;
     let cx = console.view()?;
-    let name = list.page.replace('/', "-");
-    let file = CsvFile { console, cx, list, last: HashSet::new(), has_begun: false };
+    let file = CsvFile { console, cx, columns, next, last: HashSet::new(), has_begun: false };
     // Before the status, so that a list that cannot be read is an error and no broken file.
     let (first, rest) = match file.next_piece().await? {
         Some((first, rest)) => (first, Some(rest)),
@@ -136,7 +113,7 @@ pub fn file(lines: impl IntoIterator<Item = Vec<String>>) -> String {
     text
 }
 
-impl<T: Send + 'static> CsvFile<T> {
+impl<R: Send + 'static> CsvFile<R> {
     /// Returns the next part and the rest, or `None` at the end.
     async fn next_piece(self) -> Result<Option<(Bytes, Self)>> {
         let console = Arc::clone(&self.console);
@@ -147,18 +124,15 @@ impl<T: Send + 'static> CsvFile<T> {
         let mut text = String::new();
         if !self.has_begun {
             self.has_begun = true;
-            let titles = self.exported().map(|(_, column)| column.header(&self.cx)).collect::<Vec<_>>();
-            text = file([titles]);
+            text = file([self.data().map(|column| column.heading.header(&self.cx)).collect()]);
         }
-        let rows = (self.list.next)(app)?;
+        let rows = (self.next)(app)?;
         if rows.is_empty() {
             return Ok((!text.is_empty()).then(|| (Bytes::from(text), self)));
         }
         let mut lines = HashSet::with_capacity(rows.len());
         for row in &rows {
-            let cells = (self.list.cells)(&self.cx, row);
-            let cells: Vec<_> =
-                self.exported().filter_map(|(index, column)| Some(self.text(cells.get(index)?, column))).collect();
+            let cells: Vec<_> = self.data().map(|column| (column.cell)(row).csv(&self.cx)).collect();
             let mut line = String::new();
             push_line(&mut line, &cells);
             if !self.last.contains(&line) {
@@ -170,30 +144,8 @@ impl<T: Send + 'static> CsvFile<T> {
         Ok(Some((Bytes::from(text), self)))
     }
 
-    fn text(&self, cell: &Markup, column: Column) -> String {
-        if cell.0 == dash(&self.cx).0 { String::new() } else { plain(cell, column.kind) }
-    }
-
-    /// Returns the columns with their places. Actions are no data.
-    fn exported(&self) -> impl Iterator<Item = (usize, Column)> + '_ {
-        let columns = self.list.columns.iter().copied().enumerate();
-        columns.filter(|(_, column)| !matches!(column.title, Text::Action | Text::Actions))
-    }
-}
-
-/// Returns the text of a rendered cell: without elements, and numbers as spreadsheets read them.
-fn plain(cell: &Markup, kind: Kind) -> String {
-    let mut text = String::new();
-    let mut rest = cell.0.as_str();
-    while let Some((before, tag)) = rest.split_once('<') {
-        text += before;
-        rest = tag.split_once('>').map_or("", |(_, after)| after);
-    }
-    text += rest;
-    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
-    match kind {
-        Kind::Number => text.replace('\u{202f}', "").replace('−', "-").replace('¥', ""),
-        _ => text,
+    fn data(&self) -> impl Iterator<Item = &'static Column<R>> {
+        self.columns.iter().filter(|column| column.is_data())
     }
 }
 
@@ -240,8 +192,6 @@ fn push_cell(text: &mut String, cell: &str) {
 
 #[cfg(test)]
 mod tests {
-    use maud::html;
-
     use super::*;
 
     #[test]
@@ -265,13 +215,5 @@ mod tests {
         for number in ["0", "0.50", "-20", "+5", "13800138000", "12345678901.55", "1767225600"] {
             assert_eq!(line(number), number);
         }
-    }
-
-    #[test]
-    fn rendered_cells_become_text() {
-        let cell = html! { a href="/x" title="a>b" { "<b>" " & \"q\"" } span { " 1" } };
-        assert_eq!(plain(&html! { span.change { "−1\u{202f}234" } }, Kind::Number), "-1234");
-        assert_eq!(plain(&html! { "¥1\u{202f}234.50" }, Kind::Number), "1234.50");
-        assert!(plain(&cell, Kind::Text).ends_with("<b> & \"q\" 1"));
     }
 }

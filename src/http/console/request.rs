@@ -37,7 +37,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{body::require_few_fields, reply, request_context::RequestContext, request_meta::RequestMeta},
     store::Read,
-    types::{Locale, PageRequest, Paginated, Secret, TimeInput, Timestamp, UserId, clean, time_range},
+    types::{Locale, PageRequest, Paginated, Secret, Timestamp, clean},
 };
 
 /// Rows on one page of a list.
@@ -107,6 +107,11 @@ impl ConsoleRequest {
         self.path.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
+    /// Returns the address without its query.
+    pub fn page_path(&self) -> &str {
+        self.address.split('?').next().unwrap_or_default()
+    }
+
     pub fn language(&self) -> Language {
         language_of(&self.context.headers, self.context.locale())
     }
@@ -150,25 +155,6 @@ impl ConsoleRequest {
     pub fn page_request(&self) -> PageRequest {
         let number = self.query.get("cursor").parse().unwrap_or(1).max(1);
         PageRequest { first: 1, number, size: PAGE_SIZE }
-    }
-
-    /// Reads the half-open time range of a filter, typed in the zone of the pages. Faults go to the filter's faults.
-    pub fn time_filter(&self, faults: &mut Vec<(String, String)>) -> (Timestamp, Timestamp) {
-        let language = self.language();
-        let mut input = |name: &str| {
-            let parsed = self.query.find(name).map(TimeInput::parse).transpose();
-            parsed.unwrap_or_else(|fault| {
-                faults.push((name.to_owned(), fault.message.in_locale(language.locale()).to_owned()));
-                None
-            })
-        };
-        let (from, to) = (input("from"), input("to"));
-        let zone = &self.context.app.core.config.limits.time_zone;
-        let range = time_range(("from", from), ("to", to), zone).unwrap_or_else(|error| {
-            faults.extend(self.faults_of(&error));
-            (None, None)
-        });
-        (range.0.unwrap_or(Timestamp(0)), range.1.unwrap_or(Timestamp(i64::MAX)))
     }
 
     /// Returns the state of the proof of identity, for the forms of dangerous actions.
@@ -271,16 +257,6 @@ impl ConsoleRequest {
             Err(error) if error.code == Code::Internal => Err(error),
             Err(error) => self.rejected(path, &error),
         }
-    }
-
-    /// Reads the user of a filter and names them in the audit. A fault goes to the filter's faults.
-    pub fn user_filter(&self, faults: &mut Vec<(String, String)>) -> Option<UserId> {
-        let user = self.query.find("user").map(str::parse).transpose();
-        let user = user.unwrap_or_else(|_| {
-            faults.push(("user".into(), self.text(Text::NotAUserId).to_owned()));
-            None
-        });
-        user.map(|user| *self.context.meta.subject.get_or_init(|| UserId(user)))
     }
 
     /// Reads a choice of a filter by its name. A fault goes to the filter's faults.

@@ -30,11 +30,11 @@ pub use object::{member, object};
 pub use raw_value::{half_pair, is_absent, required, text};
 pub use reader::Reader;
 pub use values::{
-    AiResult, AudienceName, Birthday, Clearable, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId,
-    DeviceName, DivinationData, DocumentAudience, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag, JsonData,
-    Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize,
-    PayerClientKind, ProofKind, Question, RatingNote, Reason, RowNumber, SearchText, SessionNote, SessionTitle,
-    Signature, StaffNoteText, TraceId, UserQuery, VerificationCode, WordType, page, whole_number,
+    AiResult, AudienceName, Birthday, CallChoice, Clearable, ClientTimestamp, Content, Credential, DaysToKeep,
+    DeviceId, DeviceName, DivinationData, DocumentAudience, EmailCode, FOREIGN_PAGES, FeedbackText, FileName, Flag,
+    JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText, NotificationTitle, PageNumber,
+    PageSize, PayerClientKind, ProofKind, Question, RatingNote, Reason, RowNumber, SearchText, SessionNote,
+    SessionTitle, Signature, StaffNoteText, TraceId, UserQuery, VerificationCode, WordType, page, whole_number,
 };
 
 /// The request and the configuration that values are read against.
@@ -94,6 +94,11 @@ pub trait Parameter: Sized {
         raw_value::is_same(one, other)
     }
 
+    /// Returns all values of a choice.
+    fn choices() -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Returns the JSON Schema, with an example.
     fn schema(limits: &LimitsConfig) -> Value;
 }
@@ -116,6 +121,7 @@ pub struct ParameterDescription {
     pub is_required: bool,
     /// True for an optional field without which the example would be refused or make no sense.
     pub is_usual: bool,
+    pub choices: fn() -> Vec<&'static str>,
     pub schema: fn(&LimitsConfig) -> Value,
 }
 
@@ -125,7 +131,15 @@ impl ParameterDescription {
     }
 
     pub fn optional<T: Parameter>(name: &'static str, description: &'static str) -> Self {
-        Self { name, description, location: Location::Anywhere, is_required: false, is_usual: false, schema: T::schema }
+        Self {
+            name,
+            description,
+            location: Location::Anywhere,
+            is_required: false,
+            is_usual: false,
+            choices: T::choices,
+            schema: T::schema,
+        }
     }
 
     pub fn is_in_example(&self) -> bool {

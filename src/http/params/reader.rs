@@ -72,6 +72,16 @@ impl<'request> Reader<'request> {
         Ok(reader)
     }
 
+    /// Collects the values of a form of the console, or of the query of its address.
+    pub fn of_form(
+        context: &'request RequestContext,
+        path: &[(String, String)],
+        fields: &'request [(String, String)],
+    ) -> Self {
+        let query = fields.iter().map(|(name, value)| (name.into(), RawValue::Text(value.trim().into()))).collect();
+        Self::new(path.to_vec(), query, Vec::new(), Rules::of(context))
+    }
+
     fn new(
         path: Vec<(String, String)>,
         query: Vec<Pair<'request>>,

@@ -16,7 +16,7 @@ pub use texts::{
     NotificationText, NotificationTitle, Question, RatingNote, Reason, SearchText, SessionNote, SessionTitle,
     Signature, StaffNoteText, UserQuery,
 };
-pub use words::{AudienceName, DocumentAudience, PayerClientKind, ProofKind, WordType};
+pub use words::{AudienceName, CallChoice, DocumentAudience, PayerClientKind, ProofKind, WordType};
 
 use super::{
     Parameter, Rules,

@@ -294,6 +294,7 @@ impl Parameters for CallbackForm {
             location,
             is_required: true,
             is_usual: false,
+            choices: Vec::new,
             schema,
         };
         let at_times = |name, description, schema| ParameterDescription {
@@ -302,6 +303,7 @@ impl Parameters for CallbackForm {
             location,
             is_required: false,
             is_usual: false,
+            choices: Vec::new,
             schema,
         };
         vec![

@@ -101,7 +101,7 @@ fn lists_are_exported_as_csv_with_a_reason() {
         assert!(export(&owner, page, path).expect(200).text().starts_with('\u{feff}'), "{path}");
     }
     // A filter with a fault exports nothing, and no other rows.
-    export(&owner, "orders", "orders/export?user=abc").expect(422);
+    export(&owner, "orders", "orders/export?userId=abc").expect(422);
     // Without a reason nothing is sent, and a reason is in one event of the audit.
     let refused = owner.post("orders", "orders/export", &[]).expect(303);
     assert_eq!(refused.header("location"), Some("/admin/console/orders"));
@@ -140,12 +140,20 @@ fn orders_and_requests_are_filtered() {
     let owner = Browser::new(&server, "olga", "owner");
     let shown = owner
         .get("orders")
-        .query(&[("min", "6.00"), ("max", "7.00"), ("from", "2000-01-01T00:00")])
+        .query(&[("minAmount", "6.00"), ("maxAmount", "7.00"), ("startTime", "2000-01-01T00:00")])
         .send()
         .expect(200)
         .text();
     assert!(shown.contains("共 5 条") && shown.contains("value=\"6.00\""), "{shown}");
-    assert!(owner.get("orders").query(&[("min", "much")]).send().expect(200).text().contains("id=\"min-error\""));
+    assert!(
+        owner
+            .get("orders")
+            .query(&[("minAmount", "much")])
+            .send()
+            .expect(200)
+            .text()
+            .contains("id=\"minAmount-error\"")
+    );
 
     server.get("/coin/balance").by(&user).header("x-request-id", "find-this-one").send().expect(200);
     server.get("/coin/balance").send().expect(401);
@@ -167,7 +175,7 @@ fn orders_and_requests_are_filtered() {
     assert_eq!(printed["total"], 1);
     let printed = server.command(&["logs", "range", "--request-id", "find-this-one"]).expect(0).json();
     assert_eq!(printed["total"], 1);
-    for query in [("request", "find-this-one"), ("route", "/coin/balance"), ("status", "401")] {
+    for query in [("requestId", "find-this-one"), ("route", "/coin/balance"), ("status", "401")] {
         let shown = owner.get("network-log").query(&[query]).send().expect(200).text();
         assert!(shown.contains("/coin/balance"), "{query:?}: {shown}");
     }
@@ -261,7 +269,7 @@ fn memory_of_export(orders: u32) -> u64 {
     insert_orders(&server, &user, orders);
     let owner = Browser::new(&server, "olga", "owner");
     // The first one fills caches.
-    export(&owner, "orders", "orders/export?user=1").expect(200);
+    export(&owner, "orders", "orders/export?userId=1").expect(200);
     let taken = || {
         server.memory_taken(|_| {
             let text = export(&owner, "orders", "orders/export").expect(200).text();

@@ -30,10 +30,10 @@ fn lists_filters_and_shows_rejected_texts() {
     assert!(!all.contains("<b>代开"), "{all}");
     assert_eq!(has(&listed(&[("type", "ads")])), (true, false));
     assert_eq!(has(&listed(&[("contentType", "question")])), (false, true));
-    assert_eq!(has(&listed(&[("user", &other.user_id)])), (false, true));
-    assert_eq!(has(&listed(&[("from", "2023-11-16T00:00")])), (false, true));
-    assert_eq!(has(&listed(&[("to", "2023-11-16T00:00")])), (true, false));
-    let faulty = listed(&[("user", "nobody"), ("from", "yesterday")]);
+    assert_eq!(has(&listed(&[("userId", &other.user_id)])), (false, true));
+    assert_eq!(has(&listed(&[("startTime", "2023-11-16T00:00")])), (false, true));
+    assert_eq!(has(&listed(&[("endTime", "2023-11-16T00:00")])), (true, false));
+    let faulty = listed(&[("userId", "nobody"), ("startTime", "yesterday")]);
     assert_eq!(faulty.matches("class=\"error\"").count(), 2, "{faulty}");
     assert!(faulty.contains("value=\"nobody\""), "{faulty}");
 

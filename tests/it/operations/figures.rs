@@ -282,7 +282,7 @@ fn money_is_counted_by_channel_and_currency_and_never_added() {
     assert!(owner.get("purchases").send().expect(200).text().contains("12.34 EUR"));
     store.add_transaction(transaction(&revocation(50_000, now)));
     let asked = owner.post("purchases", "purchases/1/history", &[]).expect(303);
-    let list = format!("/admin/console/purchases?user={}", shop.user.user_id);
+    let list = format!("/admin/console/purchases?userId={}", shop.user.user_id);
     assert_eq!(asked.header("location"), Some(list.as_str()));
 }
 

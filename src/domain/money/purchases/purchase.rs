@@ -164,6 +164,11 @@ impl StorePurchase {
         }
     }
 
+    /// Returns what the purchase brings: coins for a product that is unknown here.
+    pub fn asset(&self) -> Asset {
+        self.product.as_ref().map_or(Asset::Coin, |product| product.asset)
+    }
+
     /// Returns the price in hundredths of its currency, as orders have it.
     pub fn price_in_hundredths(&self) -> Option<(i64, Currency)> {
         let (milli, currency) = self.price.as_ref()?;

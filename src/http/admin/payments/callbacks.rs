@@ -1,30 +1,39 @@
 //! `/admin/payments/callbacks`: callbacks from providers.
 
+use maud::html;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     domain::money::payments::{
-        callbacks::{self, Callback, CallbackResult},
+        callbacks::{self, Callback, CallbackFilter, CallbackResult},
+        orders,
         settle::SettlementEffect,
     },
     error::Result,
     http::{
-        numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, RowNumber, page, parameters},
+        admin::lists::StaffList,
+        console::views::{
+            cells::Column,
+            context::{ViewContext, href},
+            layout::Place,
+            list_page::{FilterField, Frame},
+            pages::rows::{self, CallbackRow},
+            texts::Text,
+        },
+        params::{RowNumber, parameters},
         reply::Json,
         request_context::RequestContext,
         v0::payment::OrderNo,
     },
-    types::Timestamp,
+    types::{PageRequest, Paginated, Timestamp},
 };
 
 parameters! {
     ListCallbacksParams(fields) {
         order_no: Option<OrderNo> = fields.optional("orderNo", "Only those about this order.");
         verdict: Option<SettlementEffect> = fields.optional("verdict", "Only those with this verdict.");
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Callbacks on a page.");
     }
 
     CallbackParams(fields) {
@@ -81,12 +90,50 @@ impl From<Callback> for AdminCallback {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListCallbacksParams) -> Result<Json<NumberedPage<AdminCallback>>> {
-    let page = page(&context, params.page, params.size);
-    let filter =
-        callbacks::CallbackFilter { order_no: params.order_no.map(|OrderNo(number)| number), verdict: params.verdict };
-    let found = context.report(move |app| callbacks::list(&app.core, &filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
+impl From<CallbackRow> for AdminCallback {
+    fn from((callback, _): CallbackRow) -> Self {
+        callback.into()
+    }
+}
+
+/// All callbacks, also those without an order.
+pub struct CallbackList;
+
+impl StaffList for CallbackList {
+    type Params = ListCallbacksParams;
+    type Filter = CallbackFilter;
+    type Row = CallbackRow;
+
+    const PLACE: Place = Place::Orders;
+    const TITLE: Text = Text::Callbacks;
+    const EMPTY: Text = Text::NoCallbacks;
+    const COLUMNS: &'static [Column<CallbackRow>] = rows::CALLBACK;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        vec![
+            FilterField::new("verdict", Text::Effect).tabs(&["rejected", "review"]),
+            FilterField::new("orderNo", Text::Order),
+        ]
+    }
+
+    fn filter(_: &RequestContext, params: ListCallbacksParams) -> Result<CallbackFilter> {
+        let order_no = params.order_no.map(|OrderNo(number)| number);
+        Ok(CallbackFilter { order_no, verdict: params.verdict })
+    }
+
+    fn read(app: &App, filter: &CallbackFilter, page: PageRequest) -> Result<Paginated<CallbackRow>> {
+        let Paginated { items, total } = callbacks::list(&app.core, filter, page)?;
+        let named = items.iter().filter_map(|callback| callback.order_no.as_deref());
+        let known = app.core.store.read(|tx| orders::known_in(tx, named))?;
+        let has_order = |callback: &Callback| callback.order_no.as_ref().is_some_and(|order| known.contains(order));
+        let items = items.into_iter().map(|callback| (has_order(&callback), callback));
+        Ok(Paginated { items: items.map(|(has_order, callback)| (callback, has_order)).collect(), total })
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&CallbackFilter>) -> Result<Frame> {
+        let beside = html! { a.button href=(href("orders")) { (cx.t(Text::Orders)) } };
+        Ok(Frame { beside, ..Frame::default() })
+    }
 }
 
 /// The result of replaying a callback.

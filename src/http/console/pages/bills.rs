@@ -3,64 +3,62 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
+use maud::html;
 
 use crate::{
+    app::App,
     domain::{
-        money::payments::bills::{self, BillCheck, BillDifference, BillDifferenceCode},
+        money::payments::bills::{self, BillCheck},
         operations::figures::parse_day,
     },
     error::{Error, Result},
-    http::console::{
-        request::{ConsoleRequest, ok, rows},
-        views::context::Flash,
-        views::{
-            format::ShownMoney,
-            lists::Listing,
-            pages::bills::{self as view, BillDifferenceRow, BillRow, Bills},
-            texts::{self, Text, Tone},
+    http::{
+        admin::lists::StaffList,
+        console::{
+            request::ConsoleRequest,
+            views::{
+                cells::Column,
+                context::{Flash, ViewContext, href},
+                layout::Place,
+                list_page::Frame,
+                pages::bills as view,
+                texts::{self, Text, Tone},
+            },
         },
+        params::Nothing,
+        request_context::RequestContext,
     },
-    types::Fen,
+    types::{PageRequest, Paginated},
 };
 
 const PAGE: &str = "orders/bills";
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let page = console.page_request();
-    let found = console.context.report(move |app| bills::list(&app.core, page)).await?;
-    let channels = console.context.app.payments.channels.all().filter(|channel| channel.gateway.has_bills());
-    let channels = channels.map(|channel| channel.gateway.name().to_owned()).collect();
-    ok(view::page(&console.view()?, &Bills { channels, listing: Listing::Rows(rows(page, found, row)) }))
-}
+pub struct BillList;
 
-fn row(check: BillCheck) -> BillRow {
-    BillRow {
-        day: check.day.to_string(),
-        channel: check.channel,
-        payments: check.payments,
-        paid: shown(check.amount_paid),
-        refunds: check.refunds,
-        refunded: shown(check.amount_refunded),
-        fees: check.fees,
-        differences: check.differences.into_iter().map(difference_row).collect(),
-        checked_at: check.checked_at,
+impl StaffList for BillList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = BillCheck;
+
+    const PLACE: Place = Place::Orders;
+    const TITLE: Text = Text::Bills;
+    const EMPTY: Text = Text::NoBills;
+    const COLUMNS: &'static [Column<BillCheck>] = view::BILL;
+
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
     }
-}
 
-fn difference_row(found: BillDifference) -> BillDifferenceRow {
-    BillDifferenceRow {
-        code: found.code.name().to_owned(),
-        has_order: found.code != BillDifferenceCode::OrderMissing,
-        order_no: found.order_no,
-        refund_no: found.refund_no,
-        billed: found.billed.map(shown),
-        recorded: found.recorded.map(shown),
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<BillCheck>> {
+        bills::list(&app.core, page)
     }
-}
 
-/// The providers with bills take yuan only.
-const fn shown(amount: Fen) -> ShownMoney {
-    ShownMoney::yuan(amount.as_fen())
+    fn frame(cx: &ViewContext, app: &App, _: Option<&()>) -> Result<Frame> {
+        let channels = app.payments.channels.all().filter(|channel| channel.gateway.has_bills());
+        let channels: Vec<_> = channels.map(|channel| channel.gateway.name()).collect();
+        let beside = html! { a.button href=(href("orders?state=review")) { (cx.t(Text::OrdersInReview)) } };
+        Ok(Frame { beside, above: view::check(cx, &channels), ..Frame::default() })
+    }
 }
 
 /// Checks the bills of a day, and says how many differences there are.

@@ -7,7 +7,10 @@ use axum::{
     http::{Response, StatusCode},
 };
 
-use super::bulk::{BulkForm, or_rejected};
+use super::{
+    bulk::{BulkForm, or_rejected},
+    lists,
+};
 use crate::{
     app::App,
     domain::{
@@ -17,19 +20,22 @@ use crate::{
     },
     error::{Code, Result},
     http::{
-        admin::feedback::name_subject,
+        admin::{feedback::name_subject, lists::StaffList},
         console::{
-            csv::{self, CsvList},
             request::{ConsoleRequest, FormFields, PAGE_SIZE, message_of, ok, page},
             views::{
+                cells::Column,
                 context::BASE,
                 format::ShownCount,
                 layout::Place,
+                lists::Rows,
                 pages::feedback::{self as view, FeedbackPage, FeedbackRow, TypedReply},
                 texts::Text,
             },
         },
+        params::{Flag, parameters},
         reply,
+        request_context::RequestContext,
     },
     types::CursorRange,
 };
@@ -45,27 +51,59 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     ok(view::page(&console.view()?, &shown))
 }
 
+parameters! {
+    SearchFeedbackParams(fields) {
+        state: Option<FeedbackState> = fields.optional("state", "Only feedback in this state.");
+        mine: Option<Flag> = fields.optional("mine", "Only feedback of the caller.");
+    }
+}
+
+/// The list behind the page, which shows it as a queue, and its CSV file.
+pub struct FeedbackList;
+
+impl StaffList for FeedbackList {
+    type Params = SearchFeedbackParams;
+    type Filter = FeedbackFilter;
+    type Row = FeedbackThread;
+
+    const PLACE: Place = Place::Feedback;
+    const EMPTY: Text = Text::NoFeedback;
+    const COLUMNS: &'static [Column<FeedbackThread>] = view::COLUMNS;
+
+    fn filter(context: &RequestContext, params: SearchFeedbackParams) -> Result<FeedbackFilter> {
+        let own = context.admin()?.name().to_owned();
+        let assignee = params.mine.is_some_and(|Flag(is_mine)| is_mine).then_some(own);
+        Ok(FeedbackFilter { user: None, state: params.state, assignee })
+    }
+
+    fn rows(app: &App, filter: &FeedbackFilter, cursor: Option<&str>, size: u32) -> Result<Rows<FeedbackThread>> {
+        let range = CursorRange { before: cursor.and_then(|cursor| cursor.parse().ok()), limit: size };
+        let (found, total) = feedback::list_range(&app.core, filter, range, COUNTED + 1)?;
+        let total = Some(ShownCount::up_to(COUNTED, u64::try_from(total).unwrap_or(0)));
+        Ok(Rows { items: found.items, total, next: found.next.map(|id| id.to_string()), is_later: cursor.is_some() })
+    }
+}
+
 /// Collects the list that a query asks for.
 async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<FeedbackPage> {
-    let (state, is_mine) = (FeedbackState::from_name(query.get("state")), query.get("mine") == "true");
-    if state.is_none() && query.find("state").is_some() {
-        let fault = ("state".to_owned(), console.text(Text::NotAChoice).to_owned());
-        let state = query.get("state").to_owned();
-        return Ok(FeedbackPage { state, is_mine, faults: vec![fault], ..FeedbackPage::default() });
-    }
-    let own = console.context.admin()?.name().to_owned();
-    let filter = FeedbackFilter { user: None, state, assignee: is_mine.then_some(own) };
-    let range = CursorRange { before: query.get("cursor").parse().ok(), limit: PAGE_SIZE };
+    let (state, is_mine) = (query.get("state").to_owned(), query.get("mine") == "true");
+    let filter = match lists::filter::<FeedbackList>(console, query) {
+        Err(error) if error.code == Code::InvalidParameters => {
+            return Ok(FeedbackPage { state, is_mine, faults: console.faults_of(&error), ..FeedbackPage::default() });
+        }
+        filter => filter?,
+    };
+    let cursor = query.find("cursor").map(ToOwned::to_owned);
     console
         .context
         .report(move |app| {
-            let (found, total) = feedback::list_range(&app.core, &filter, range, COUNTED + 1)?;
+            let found = FeedbackList::rows(app, &filter, cursor.as_deref(), PAGE_SIZE)?;
             Ok(FeedbackPage {
-                state: state.map(FeedbackState::name).unwrap_or_default().to_owned(),
+                state,
                 is_mine,
                 items: found.items.into_iter().map(|thread| row(app, thread)).collect::<Result<_>>()?,
-                total: ShownCount::up_to(COUNTED, u64::try_from(total).unwrap_or(0)),
-                next: found.next.map(|id| id.to_string()),
+                total: found.total.unwrap_or_default(),
+                next: found.next,
                 assignees: admins::list(&app.core)?.into_iter().map(|admin| admin.name).collect(),
                 rejected: None,
                 faults: Vec::new(),
@@ -94,27 +132,6 @@ fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Resul
             .map(|reply| TypedReply { at: reply.created_at, author: reply.author, text: reply.content })
             .collect(),
     })
-}
-
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let own = console.context.admin()?.name().to_owned();
-    let mut faults = Vec::new();
-    let state = console.choice_filter("state", FeedbackState::from_name, &mut faults);
-    csv::require_valid(&faults)?;
-    let filter = FeedbackFilter { user: None, state, assignee: (console.query.get("mine") == "true").then_some(own) };
-    let (mut before, mut is_over) = (None, false);
-    let next = move |app: &App| {
-        if is_over {
-            return Ok(Vec::new());
-        }
-        let range = CursorRange { before, limit: csv::ROWS };
-        let found = feedback::list_range(&app.core, &filter, range, 0)?.0;
-        (before, is_over) = (found.next, found.next.is_none());
-        found.items.into_iter().map(|thread| row(app, thread)).collect()
-    };
-    let list =
-        CsvList { page: PAGE.to_owned(), columns: view::COLUMNS.to_vec(), cells: view::cells, next: Box::new(next) };
-    csv::send(console, list).await
 }
 
 /// Changes state or assignee of the picked texts.

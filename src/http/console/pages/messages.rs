@@ -6,7 +6,9 @@ use axum::{
     body::Body,
     http::{Response, StatusCode},
 };
+use maud::Markup;
 
+use super::lists;
 use crate::{
     app::App,
     domain::{
@@ -17,59 +19,63 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
+        admin::lists::StaffList,
         console::{
-            csv::{self, CsvList},
-            request::{ConsoleRequest, FormFields, ok, page, rows},
+            request::{ConsoleRequest, FormFields, ok, page},
             views::{
+                cells::Column,
+                context::ViewContext,
                 format::ShownCount,
-                lists::Listing,
-                pages::messages::{self as view, MessageDraft, MessagePreview, MessageRow, MessagesPage},
+                layout::Place,
+                list_page::Frame,
+                pages::messages::{self as view, MessageDraft, MessagePreview},
                 texts::Text,
             },
         },
+        params::Nothing,
         reply,
+        request_context::RequestContext,
     },
-    types::{Timestamp, UserId, clean},
+    types::{PageRequest, Paginated, Timestamp, UserId, clean},
 };
 
 const PAGE: &str = "messages";
 /// Recipients of one notification from the console.
 const MAX_RECIPIENTS: usize = 1000;
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let kind = NotificationKind::Activity.name().to_owned();
-    let shown = collect(&console, MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() }).await?;
-    ok(view::messages(&console.view()?, &shown))
-}
+/// The sent notifications, below the form for a new one.
+pub struct MessageList;
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let read = |app: &App, page| Ok(notifications::list_sent(&app.core, page)?.items.into_iter().map(row).collect());
-    let list = CsvList {
-        page: PAGE.to_owned(),
-        columns: view::MESSAGE.to_vec(),
-        cells: view::message_cells,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
-}
+impl StaffList for MessageList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = SentNotification;
 
-async fn collect(console: &ConsoleRequest, draft: MessageDraft) -> Result<MessagesPage> {
-    let page = console.page_request();
-    let found = console.context.report(move |app| notifications::list_sent(&app.core, page)).await?;
-    Ok(MessagesPage { listing: Listing::Rows(rows(page, found, row)), draft })
-}
+    const PLACE: Place = Place::Messages;
+    const EMPTY: Text = Text::NoMessages;
+    const COLUMNS: &'static [Column<SentNotification>] = view::MESSAGE;
 
-fn row(SentNotification { notification, recipients, readers }: SentNotification) -> MessageRow {
-    MessageRow {
-        id: notification.id.to_string(),
-        audience: if notification.ordinal.is_some() { "all" } else { "users" }.to_owned(),
-        kind: notification.kind.name().to_owned(),
-        title: notification.title,
-        recipients: recipients.map(u64::from),
-        read: readers.into(),
-        created_at: notification.created_at,
-        expires_at: notification.expires_at,
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
     }
+
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<SentNotification>> {
+        notifications::list_sent(&app.core, page)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
+        let kind = NotificationKind::Activity.name().to_owned();
+        let draft = MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() };
+        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
+    }
+}
+
+/// Renders the page with a draft.
+async fn render(console: &ConsoleRequest, draft: MessageDraft) -> Result<Markup> {
+    let frame = move |cx: &ViewContext, _: &App, _: Option<&()>| {
+        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
+    };
+    lists::render::<MessageList>(console, frame).await
 }
 
 /// Returns the form as typed.
@@ -175,8 +181,7 @@ pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let shown = collect(&console, typed(&console.form)).await?;
-    ok(view::messages(&console.view()?, &shown))
+    ok(render(&console, typed(&console.form)).await?)
 }
 
 async fn check(console: &ConsoleRequest, draft: &MessageDraft) -> Result<NotificationDraft> {
@@ -189,8 +194,7 @@ async fn show_faults(console: &ConsoleRequest, mut draft: MessageDraft, error: &
         return Err(error.without_source());
     }
     draft.errors = console.faults_of(error);
-    let shown = collect(console, draft).await?;
-    Ok(page(reply::status(error.code), view::messages(&console.view()?, &shown)))
+    Ok(page(reply::status(error.code), render(console, draft).await?))
 }
 
 fn shown(

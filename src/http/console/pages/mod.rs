@@ -2,7 +2,6 @@
 
 pub mod administrators;
 pub mod api_keys;
-pub mod audit;
 pub mod bills;
 pub mod bulk;
 pub mod cleanup;
@@ -11,6 +10,7 @@ pub mod figures;
 pub mod files;
 pub mod health;
 pub mod irreversible;
+pub mod lists;
 pub mod models;
 pub mod log;
 pub mod lost_session;

@@ -3,11 +3,9 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{body::Body, http::Response};
+use maud::html;
 
-use super::{
-    figures::{figures_csv, period_text, periods, read_range, values},
-    users::call_row,
-};
+use super::figures::{figures_csv, period_text, periods, read_range, values};
 use crate::{
     app::App,
     domain::{
@@ -21,20 +19,26 @@ use crate::{
         },
     },
     error::Result,
-    http::console::{
-        csv::{self, CsvList},
-        request::{ConsoleRequest, ok, rows},
-        views::{
-            chart::{FigureChart, Series, Unit},
-            context::ViewContext,
-            format,
-            lists::Listing,
-            pages::{
-                models::{self as view, BudgetRow, Calls, ModelState, ModelUsageRow, ModelsPage, RateRow},
-                rows::{self as table_rows, CallRow},
+    http::{
+        admin::lists::StaffList,
+        console::{
+            request::{ConsoleRequest, ok},
+            views::{
+                cells::Column,
+                chart::{FigureChart, Series, Unit},
+                context::{ViewContext, href},
+                format,
+                layout::Place,
+                list_page::{FilterField, Frame},
+                pages::{
+                    models::{self as view, BudgetRow, ModelState, ModelUsageRow, ModelsPage, RateRow},
+                    rows,
+                },
+                texts::Text,
             },
-            texts::Text,
         },
+        params::{CallChoice, parameters},
+        request_context::RequestContext,
     },
     providers::{breaker::BreakerState, llm::models::GuardedModel},
     types::{Date, MicroAmount, PageRequest, Paginated},
@@ -54,8 +58,8 @@ struct Found {
     figures: Vec<FigureRow>,
     rates: Vec<Rate>,
     spent: budget::Amount,
-    failed: Vec<CallRow>,
-    slow: Vec<CallRow>,
+    failed: Vec<CallRecord>,
+    slow: Vec<CallRecord>,
 }
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -84,33 +88,42 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     figures_csv(&console, query, "models").await
 }
 
-pub async fn list_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let page = console.page_request();
-    let is_slow = console.query.get("show") == "slow";
-    let found = console.context.report(move |app| list_of(app, is_slow, page)).await?;
-    let show = if is_slow { "slow" } else { "failed" };
-    let shown = Calls { show: show.to_owned(), listing: Listing::Rows(rows(page, found, call_row)) };
-    ok(view::all_calls(&console.view()?, &shown))
-}
-
-fn list_of(app: &App, is_slow: bool, page: PageRequest) -> Result<Paginated<CallRecord>> {
-    if is_slow {
-        interpretation::list_slow(&app.core, SLOW, page)
-    } else {
-        interpretation::list_failed(&app.core, page)
+parameters! {
+    ListCallsParams(fields) {
+        show: Option<CallChoice> = fields.optional("show", "Failed or slow calls.");
     }
 }
 
-pub async fn export_calls(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let is_slow = console.query.get("show") == "slow";
-    let read = move |app: &App, page| Ok(list_of(app, is_slow, page)?.items.into_iter().map(call_row).collect());
-    let list = CsvList {
-        page: "models/calls".to_owned(),
-        columns: table_rows::CALL.to_vec(),
-        cells: table_rows::call,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
+pub struct CallList;
+
+impl StaffList for CallList {
+    type Params = ListCallsParams;
+    type Filter = CallChoice;
+    type Row = CallRecord;
+
+    const PLACE: Place = Place::Models;
+    const TITLE: Text = Text::Interpretations;
+    const EMPTY: Text = Text::NoCalls;
+    const COLUMNS: &'static [Column<CallRecord>] = rows::CALL;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        vec![FilterField::new("show", Text::Presets).views(&["failed", "slow"])]
+    }
+
+    fn filter(_: &RequestContext, params: ListCallsParams) -> Result<CallChoice> {
+        Ok(params.show.unwrap_or(CallChoice::Failed))
+    }
+
+    fn read(app: &App, choice: &CallChoice, page: PageRequest) -> Result<Paginated<CallRecord>> {
+        match choice {
+            CallChoice::Failed => interpretation::list_failed(&app.core, page),
+            CallChoice::Slow => interpretation::list_slow(&app.core, SLOW, page),
+        }
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&CallChoice>) -> Result<Frame> {
+        Ok(Frame { beside: html! { a.button href=(href("models")) { (cx.t(Text::Models)) } }, ..Frame::default() })
+    }
 }
 
 fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found> {
@@ -126,8 +139,8 @@ fn collect(app: &App, query: &FigureQuery, may_see_users: bool) -> Result<Found>
         figures: figures::list(core, query)?,
         rates: interpretation::rates(core, from, to)?,
         spent: budget::spent_today(core)?,
-        failed: failed.into_iter().map(call_row).collect(),
-        slow: slow.into_iter().map(call_row).collect(),
+        failed,
+        slow,
     })
 }
 

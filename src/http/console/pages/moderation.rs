@@ -17,92 +17,91 @@ use crate::{
             acquittals::{self, Acquittal},
             engine::ContentType,
             reviews::Review,
-            violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord},
+            violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, ViolationQuery, ViolationRecord},
         },
+        operations::admins::roles::Right,
     },
-    error::{Code, Error, Result},
-    http::console::{
-        csv::{self, CsvList},
-        request::{ConsoleRequest, ok, rows},
-        views::{
-            context::href,
-            format::encode,
-            layout::Place,
-            lists::Listing,
-            pages::{
-                moderation::{self as view, ViolationFilter, Violations},
-                rows::{self as table_rows, ViolationRow},
+    error::{Code, Result},
+    http::{
+        admin::lists::StaffList,
+        console::{
+            request::{ConsoleRequest, ok},
+            views::{
+                cells::Column,
+                context::{ViewContext, href},
+                format::encode,
+                layout::Place,
+                list_page::{FilterField, Frame},
+                pages::moderation::{self as view, ViolationRow},
+                texts::Text,
             },
         },
+        params::{TimeRange, WordType, optional_time_range, parameters},
+        request_context::RequestContext,
     },
-    types::PageRequest,
+    types::{PageRequest, Paginated, UserId},
 };
 
 /// Frequent violators that the page lists.
 const FREQUENT_LISTED: u32 = 10;
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    let page = console.page_request();
-    let frequent = PageRequest::of_newest(FREQUENT_LISTED);
-    let rejected = Listing::rejected(&typed.errors);
-    let is_rejected = rejected.is_some();
-    let (found, types, frequent) = console
-        .context
-        .report(move |app| {
-            Ok((
-                if is_rejected { None } else { Some(violations::list(&app.core, &filter, page)?) },
-                violations::types(&app.core)?,
-                violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, frequent)?,
-            ))
+parameters! {
+    SearchViolationsParams(fields) {
+        user: Option<UserId> = fields.optional("userId", "Only texts of this user.");
+        kind: Option<WordType> = fields.optional("type", "Only texts with words of this type.");
+        content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this use.");
+        time: TimeRange = optional_time_range(fields, "Texts of this time or later.", "Texts before this time.");
+    }
+}
+
+pub struct ViolationList;
+
+impl StaffList for ViolationList {
+    type Params = SearchViolationsParams;
+    type Filter = ViolationQuery;
+    type Row = ViolationRecord;
+
+    const PLACE: Place = Place::Violations;
+    const EMPTY: Text = Text::NoViolations;
+    const COLUMNS: &'static [Column<ViolationRecord>] = view::VIOLATION;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let [from, to] = FilterField::range(Text::From, Text::To);
+        vec![
+            FilterField::new("userId", Text::UserId),
+            FilterField::new("type", Text::ViolationType),
+            FilterField::new("contentType", Text::ContentType),
+            from,
+            to,
+        ]
+    }
+
+    fn filter(context: &RequestContext, params: SearchViolationsParams) -> Result<ViolationQuery> {
+        context.name_subject(params.user);
+        Ok(ViolationQuery {
+            user: params.user,
+            content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
+            violation_type: params.kind.map(|WordType(kind)| kind),
+            from: params.time.start,
+            to: params.time.end,
         })
-        .await?;
-    let found = found.map(|found| Listing::Rows(rows(page, found, row)));
-    let shown = Violations {
-        filter: typed,
-        listing: found.or(rejected).ok_or_else(|| Error::internal("a list without rows and faults"))?,
-        types: types.into_iter().map(|NameCount { name, count }| (name, count)).collect(),
-        frequent: frequent.items.into_iter().map(|one| (one.user.to_string(), one.count, one.last_at)).collect(),
-    };
-    ok(view::violations(&console.view()?, &shown))
-}
+    }
 
-/// Reads the filter of the address.
-fn read_filter(console: &ConsoleRequest) -> (ViolationFilter, ViolationQuery) {
-    let query = &console.query;
-    let mut typed = ViolationFilter {
-        user: query.get("user").to_owned(),
-        kind: query.get("type").to_owned(),
-        content_type: query.get("contentType").to_owned(),
-        from: query.get("from").to_owned(),
-        to: query.get("to").to_owned(),
-        errors: Vec::new(),
-    };
-    let user = console.user_filter(&mut typed.errors);
-    let (from, to) = console.time_filter(&mut typed.errors);
-    let content_type = console.choice_filter("contentType", ContentType::from_name, &mut typed.errors);
-    let filter = ViolationQuery {
-        user,
-        content_type: content_type.map(|content_type| content_type.name().to_owned()),
-        violation_type: query.find("type").map(ToOwned::to_owned),
-        from: query.find("from").map(|_| from),
-        to: query.find("to").map(|_| to),
-    };
-    (typed, filter)
-}
+    fn read(app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<Paginated<ViolationRecord>> {
+        violations::list(&app.core, filter, page)
+    }
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    csv::require_valid(&typed.errors)?;
-    let read =
-        move |app: &App, page| Ok(violations::list(&app.core, &filter, page)?.items.into_iter().map(row).collect());
-    let list = CsvList {
-        page: "moderation".to_owned(),
-        columns: table_rows::VIOLATION.to_vec(),
-        cells: table_rows::violation,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
+    fn frame(cx: &ViewContext, app: &App, _: Option<&ViolationQuery>) -> Result<Frame> {
+        let newest = PageRequest::of_newest(FREQUENT_LISTED);
+        let frequent = violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, newest)?.items;
+        let below = view::statistics(cx, &violations::types(&app.core)?, &frequent);
+        let bulk = cx.may(Right::Moderate).then(|| view::bulk(cx));
+        Ok(Frame { below, bulk, ..Frame::default() })
+    }
+
+    fn pick(found: &ViolationRecord) -> Option<String> {
+        Some(found.id.to_string())
+    }
 }
 
 /// Resets the nicknames of the users of the picked texts, or suspends them.

@@ -1,118 +1,146 @@
 //! The network log.
 
-use std::sync::Arc;
+use maud::html;
+use serde_json::Value;
 
-use axum::{body::Body, http::Response};
-
-use super::users::request_row;
 use crate::{
     app::App,
+    config::LimitsConfig,
     domain::operations::network_log::{
         self,
-        search::{self, Filter, Subject},
+        search::{self, Filter, Logged, Subject},
         unlisted,
     },
-    error::{Error, Result},
-    http::console::{
-        csv::{self, CsvList},
-        request::{ConsoleRequest, ok, rows},
-        views::{
-            lists::Listing,
-            pages::{
-                network_log::{self as view, LogFilter, NetworkLogPage},
-                rows as table_rows,
-            },
+    error::{Fault, Result},
+    http::{
+        admin::{
+            lists::StaffList,
+            network_logs::{ClientIp, LoggedRequestId, LoggedRoute, LoggedStatus},
+        },
+        body::RawValue,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            format,
+            layout::Place,
+            list_page::{FilterField, Frame},
+            lists::Rows,
+            pages::rows,
             texts::Text,
         },
+        params::{Parameter, Rules, TimeRange, optional_time_range, parameters, text},
+        request_context::RequestContext,
     },
-    types::{PageRequest, Timestamp},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    let page = console.page_request();
-    let rejected = Listing::rejected(&typed.errors);
-    let is_rejected = rejected.is_some();
-    let (from, to) = (filter.from, filter.to);
-    let (found, status, unlisted) = console
-        .context
-        .report(move |app| {
-            let found = if is_rejected { None } else { Some(search::list(&app.network_log, &filter, page)?) };
-            let unlisted = unlisted::list(&app.network_log, from, to)?;
-            Ok((found, network_log::status(&app.network_log)?, unlisted))
-        })
-        .await?;
-    let found = found.map(|found| Listing::Rows(rows(page, found, request_row)));
-    let shown = NetworkLogPage {
-        filter: typed,
-        listing: found.or(rejected).ok_or_else(|| Error::internal("a list without rows and faults"))?,
-        used_bytes: status.used_bytes,
-        oldest: status.oldest,
-        unlisted: unlisted.into_iter().map(|unlisted| (unlisted.route, unlisted.requests)).collect(),
-    };
-    ok(view::page(&console.view()?, &shown))
+parameters! {
+    SearchLogParams(fields) {
+        user: Option<UserId> = fields.optional("userId", "Only requests of this user.");
+        client: Option<ClientIp> = fields.optional("clientIp", "Only requests of this client.");
+        status: Option<StatusFilter> = fields.optional("status", "Only requests with this status.");
+        route: Option<LoggedRoute> = fields.optional("route", "Only requests of this template.");
+        request: Option<LoggedRequestId> = fields.optional("requestId", "Only requests with this id.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
+    }
 }
 
-/// Reads the filter of the address.
-fn read_filter(console: &ConsoleRequest) -> (LogFilter, Filter) {
-    let query = &console.query;
-    let mut typed = LogFilter {
-        user: query.get("user").to_owned(),
-        client: query.get("client").to_owned(),
-        status: query.get("status").to_owned(),
-        route: query.get("route").to_owned(),
-        request: query.get("request").to_owned(),
-        from: query.get("from").to_owned(),
-        to: query.get("to").to_owned(),
-        errors: Vec::new(),
-    };
-    let user = console.user_filter(&mut typed.errors);
-    let is_failed = typed.status == "failed";
-    let status = match typed.status.as_str() {
-        "" | "failed" => None,
-        status => {
-            let status = status.parse().ok().filter(|status| (100..600).contains(status));
-            if status.is_none() {
-                typed.errors.push(("status".into(), console.text(Text::NotAStatus).to_owned()));
-            }
-            status
-        }
-    };
-    let subject = match (user, query.find("request"), query.find("client")) {
-        (_, Some(request_id), _) => Subject::Request(request_id.to_owned()),
-        (Some(user), ..) => Subject::User(user),
-        (None, None, Some(client)) => Subject::Client(client.to_owned()),
-        (None, None, None) if is_failed => Subject::Failed,
-        (None, None, None) => Subject::All,
-    };
-    let (from, to) = console.time_filter(&mut typed.errors);
-    let route = query.find("route").map(ToOwned::to_owned);
-    (typed, Filter { subject, route, status, from, to })
+/// A status, or all failures.
+pub enum StatusFilter {
+    Failed,
+    Exactly(LoggedStatus),
 }
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, mut filter) = read_filter(&console);
-    csv::require_valid(&typed.errors)?;
-    let mut is_over = false;
-    // By time, because the log counts only its newest entries. Entries of the last millisecond come again and are left
-    // out as duplicates.
-    let next = move |app: &App| {
-        if is_over {
-            return Ok(Vec::new());
-        }
-        let found = search::list(&app.network_log, &filter, PageRequest::of_newest(csv::ROWS))?.items;
+impl Parameter for StatusFilter {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        if text(value)? == "failed" { Ok(Self::Failed) } else { LoggedStatus::read(value, rules).map(Self::Exactly) }
+    }
+
+    fn choices() -> Vec<&'static str> {
+        vec!["failed", "200", "400", "401", "403", "404", "409", "422", "429", "500", "503"]
+    }
+
+    fn schema(limits: &LimitsConfig) -> Value {
+        LoggedStatus::schema(limits)
+    }
+}
+
+pub struct RequestList;
+
+impl StaffList for RequestList {
+    type Params = SearchLogParams;
+    type Filter = Filter;
+    type Row = Logged;
+
+    const PLACE: Place = Place::NetworkLog;
+    const EMPTY: Text = Text::NoRequests;
+    const COLUMNS: &'static [Column<Logged>] = rows::REQUEST;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let [from, to] = FilterField::range(Text::From, Text::To);
+        vec![
+            FilterField::new("userId", Text::UserId),
+            FilterField::new("clientIp", Text::ClientAddress),
+            FilterField::new("status", Text::Status).tabs(&["failed"]),
+            FilterField::new("route", Text::Route).hint(Text::RouteHint),
+            FilterField::new("requestId", Text::RequestId),
+            from,
+            to,
+        ]
+    }
+
+    fn filter(context: &RequestContext, params: SearchLogParams) -> Result<Filter> {
+        context.name_subject(params.user);
+        let is_failed = matches!(params.status, Some(StatusFilter::Failed));
+        let subject = match (params.request, params.user, params.client) {
+            (Some(LoggedRequestId(request)), ..) => Subject::Request(request),
+            (None, Some(user), _) => Subject::User(user),
+            (None, None, Some(ClientIp(client))) => Subject::Client(client.to_string()),
+            (None, None, None) if is_failed => Subject::Failed,
+            (None, None, None) => Subject::All,
+        };
+        let status = match params.status {
+            Some(StatusFilter::Exactly(LoggedStatus(status))) => Some(status),
+            _ => None,
+        };
+        let (from, to) = (params.time.from(), params.time.to());
+        Ok(Filter { subject, route: params.route.map(|LoggedRoute(route)| route), status, from, to })
+    }
+
+    fn read(app: &App, filter: &Filter, page: PageRequest) -> Result<Paginated<Logged>> {
+        search::list(&app.network_log, filter, page)
+    }
+
+    /// Goes on by time, because the log counts only its newest entries. Entries of the last millisecond come again.
+    fn rows_of_file(app: &App, filter: &Filter, cursor: Option<&str>, size: u32) -> Result<Rows<Logged>> {
+        let to = cursor.and_then(|cursor| cursor.parse().ok()).map_or(filter.to, Timestamp);
+        let found =
+            search::list(&app.network_log, &Filter { to, ..filter.clone() }, PageRequest::of_newest(size))?.items;
         let (first, last) = (found.first().map(|logged| logged.at), found.last().map(|logged| logged.at));
-        is_over = found.len() < csv::ROWS as usize;
         // A page within one millisecond would come again and again.
         let step = i64::from(first != last);
-        filter.to = last.map_or(filter.to, |last| Timestamp(last.0 + step));
-        Ok(found.into_iter().map(request_row).collect())
-    };
-    let list = CsvList {
-        page: "network-log".to_owned(),
-        columns: table_rows::REQUEST.to_vec(),
-        cells: table_rows::request,
-        next: Box::new(next),
-    };
-    csv::send(console, list).await
+        let next = last.filter(|_| found.len() >= size as usize).map(|last| (last.0 + step).to_string());
+        Ok(Rows { next, ..Rows::all(found) })
+    }
+
+    fn frame(cx: &ViewContext, app: &App, filter: Option<&Filter>) -> Result<Frame> {
+        let status = network_log::status(&app.network_log)?;
+        let size = format::bytes(status.used_bytes);
+        let unlisted = match filter {
+            Some(filter) => unlisted::list(&app.network_log, filter.from, filter.to)?,
+            None => Vec::new(),
+        };
+        Ok(Frame {
+            lead: Some(cx.t(Text::NetworkLogLead).to_owned()),
+            beside: html! {
+                span.hint { (size) @if let Some(oldest) = status.oldest { " · " (cx.t(Text::Since)) " " (cx.time(oldest)) } }
+            },
+            above: html! {
+                @for one in &unlisted {
+                    p.hint { (cx.t(Text::NotInLog)) ": " (one.requests) " " code { (one.route.as_deref().unwrap_or("-")) } }
+                }
+            },
+            ..Frame::default()
+        })
+    }
 }

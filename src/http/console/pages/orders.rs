@@ -13,16 +13,13 @@ use crate::{
     domain::{
         identity::users,
         money::{
-            ledger::{self, Authority, LedgerEntry},
+            ledger::{self, Authority},
             payments::{
-                callbacks::{self, Callback, CallbackFilter},
+                callbacks,
                 decisions::{self, Decision},
                 order::Order,
-                order_details,
-                orders::{self, AmountRange, OrderFilter},
-                reconcile,
-                refunds::{self, Refund, RefundRequestSpec},
-                settle::SettlementEffect,
+                order_details, orders, reconcile,
+                refunds::{self, RefundRequestSpec},
             },
         },
         operations::{admins::roles::Role, idempotency::IdempotentRequest},
@@ -30,100 +27,19 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
-            csv::{self, CsvList},
-            request::{ConsoleRequest, ok, page, rows, summary_of},
+            request::{ConsoleRequest, ok, page, summary_of},
             views::{
                 context::order_href,
                 format::ShownMoney,
                 layout::Place,
-                lists::Listing,
-                pages::{
-                    orders::{
-                        self as view, CallbackRow, Callbacks, OrderForms, OrderPage, Orders, ProviderAnswer, RefundRow,
-                    },
-                    rows::{self as table_rows, EntryRow, OrderRow},
-                },
+                pages::orders::{self as view, OrderForms, OrderPage, ProviderAnswer},
                 texts::{self, Text},
             },
         },
         reply,
     },
-    providers::payment::OrderState,
-    types::{self, Currency},
+    types,
 };
-
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    let page = console.page_request();
-    let listing = if let Some(rejected) = Listing::rejected(&typed.errors) {
-        rejected
-    } else {
-        let found = console.context.report(move |app| orders::list(&app.core, filter, page)).await?;
-        let role = console.context.admin()?.role();
-        Listing::Rows(rows(page, found, |order| order_row(order.seen_by(role))))
-    };
-    ok(view::list(&console.view()?, &Orders { filter: typed, listing }))
-}
-
-/// Reads the filter of the address.
-fn read_filter(console: &ConsoleRequest) -> (view::TypedOrderFilter, OrderFilter) {
-    let query = &console.query;
-    let mut typed = view::TypedOrderFilter {
-        state: query.get("state").to_owned(),
-        user: query.get("user").to_owned(),
-        min: query.get("min").to_owned(),
-        max: query.get("max").to_owned(),
-        from: query.get("from").to_owned(),
-        to: query.get("to").to_owned(),
-        errors: Vec::new(),
-    };
-    let user = console.user_filter(&mut typed.errors);
-    let (from, to) = console.time_filter(&mut typed.errors);
-    let [min, max] = ["min", "max"].map(|name| {
-        query.find(name).map(str::parse).transpose().unwrap_or_else(|_| {
-            typed.errors.push((name.into(), console.text(Text::NotAnAmount).to_owned()));
-            None
-        })
-    });
-    let state = console.choice_filter("state", OrderState::from_name, &mut typed.errors);
-    let from = query.find("from").map(|_| from);
-    let to = query.find("to").map(|_| to);
-    (typed, OrderFilter { user, state, amount: AmountRange { min, max }, from, to })
-}
-
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    csv::require_valid(&typed.errors)?;
-    let role = console.context.admin()?.role();
-    let read = move |app: &App, page| {
-        let found = orders::list(&app.core, filter, page)?.items;
-        Ok(found.into_iter().map(|order| order_row(order.seen_by(role))).collect())
-    };
-    let list = CsvList {
-        page: "orders".to_owned(),
-        columns: table_rows::ORDER.to_vec(),
-        cells: table_rows::order,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
-}
-
-pub async fn export_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (filter, faults) = callback_filter(&console);
-    csv::require_valid(&faults)?;
-    let read = move |app: &App, page| {
-        let found = callbacks::list(&app.core, &filter, page)?;
-        // A file has no links.
-        Ok(found.items.into_iter().map(|callback| callback_row(callback, false)).collect())
-    };
-    let list = CsvList {
-        page: "orders/callbacks".to_owned(),
-        columns: view::CALLBACK.to_vec(),
-        cells: view::callback,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
-}
 
 /// Asks the provider about the picked orders.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -154,88 +70,6 @@ async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
         form.add(&number, Some(order_href(&number)), user, told).await?;
     }
     form.finish()
-}
-
-pub fn order_row(order: Order) -> OrderRow {
-    OrderRow {
-        order_no: order.order_no,
-        user_id: order.user.to_string(),
-        amount: ShownMoney(order.amount.as_fen(), order.currency),
-        asset: order.asset.name().to_owned(),
-        count: order.coin_count,
-        state: order.state.name().to_owned(),
-        reason: order.reason,
-        created_at: order.created_at,
-    }
-}
-
-pub fn entry_row(entry: LedgerEntry) -> EntryRow {
-    EntryRow {
-        seq: entry.seq,
-        asset: entry.asset.name().to_owned(),
-        kind: entry.kind.name().to_owned(),
-        delta: entry.delta,
-        balance_after: entry.balance_after,
-        reference: entry.reference,
-        created_at: entry.created_at,
-    }
-}
-
-pub async fn list_callbacks(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let page = console.page_request();
-    let (filter, faults) = callback_filter(&console);
-    let listing = if let Some(rejected) = Listing::rejected(&faults) {
-        rejected
-    } else {
-        let read = move |app: &App| {
-            let found = callbacks::list(&app.core, &filter, page)?;
-            let named = found.items.iter().filter_map(|callback| callback.order_no.as_deref());
-            let known = app.core.store.read(|tx| orders::known_in(tx, named))?;
-            Ok((found, known))
-        };
-        let (found, known) = console.context.report(read).await?;
-        let row = |callback: Callback| {
-            let has_order = callback.order_no.as_ref().is_some_and(|order| known.contains(order));
-            callback_row(callback, has_order)
-        };
-        Listing::Rows(rows(page, found, row))
-    };
-    ok(view::all_callbacks(&console.view()?, &Callbacks { verdict: console.query.get("verdict").to_owned(), listing }))
-}
-
-/// Reads the filter of the address.
-fn callback_filter(console: &ConsoleRequest) -> (CallbackFilter, Vec<(String, String)>) {
-    let mut faults = Vec::new();
-    let verdict = console.choice_filter("verdict", SettlementEffect::from_name, &mut faults);
-    (CallbackFilter { order_no: None, verdict }, faults)
-}
-
-fn callback_row(callback: Callback, has_order: bool) -> CallbackRow {
-    CallbackRow {
-        has_order,
-        id: callback.id.to_string(),
-        received_at: callback.received_at,
-        channel: callback.channel,
-        is_genuine: callback.is_genuine,
-        verdict: callback.verdict,
-        reason: callback.reason,
-        order_no: callback.order_no,
-        trade_no: callback.trade_no,
-        replay_of: callback.replay_of.map(|id| id.to_string()),
-    }
-}
-
-fn refund_row(refund: Refund, currency: Currency) -> RefundRow {
-    RefundRow {
-        refund_no: refund.refund_no,
-        amount: ShownMoney(refund.amount.as_fen(), currency),
-        state: refund.state.name().to_owned(),
-        reason: refund.reason,
-        actor: refund.actor,
-        failure: refund.failure,
-        created_at: refund.created_at,
-        finished_at: refund.finished_at,
-    }
 }
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -287,9 +121,9 @@ fn collect_order(app: &App, number: &str, forms: OrderForms, role: Role) -> Resu
         checks: order.checks,
         next_check_at: order.next_check_at,
         times,
-        callbacks: file.callbacks.into_iter().map(|callback| callback_row(callback, true)).collect(),
-        refunds: file.refunds.into_iter().map(|refund| refund_row(refund, order.currency)).collect(),
-        entries: file.entries.into_iter().map(entry_row).collect(),
+        callbacks: file.callbacks.into_iter().map(|callback| (callback, true)).collect(),
+        refunds: file.refunds.into_iter().map(|refund| (refund, order.currency)).collect(),
+        entries: file.entries,
         inquiry: None,
         forms,
     };

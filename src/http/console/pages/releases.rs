@@ -3,24 +3,31 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
+use maud::Markup;
 
+use super::lists;
 use crate::{
     app::App,
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
+        admin::lists::StaffList,
         console::{
-            csv::{self, CsvList},
-            request::{ConsoleRequest, FormFields, message_of, ok, page, rows},
+            request::{ConsoleRequest, FormFields, message_of, ok, page},
             views::{
-                lists::Listing,
-                pages::messages::{self as view, ReleaseRow, Releases, TypedRelease},
+                cells::Column,
+                context::ViewContext,
+                layout::Place,
+                list_page::Frame,
+                pages::messages::{self as view, TypedRelease},
                 texts::Text,
             },
         },
+        params::Nothing,
         reply,
+        request_context::RequestContext,
     },
-    types::clean,
+    types::{PageRequest, Paginated, clean},
 };
 
 const PAGE: &str = "releases";
@@ -28,49 +35,43 @@ const PLATFORMS: [&str; 2] = ["android", "ios"];
 /// The longest release notes, in characters.
 const MAX_NOTES: usize = 2000;
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    show(&console, TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() }, false).await
-}
+/// The releases, below the form for a new one.
+pub struct ReleaseList;
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let read = |app: &App, page| Ok(releases::list(&app.core, page)?.items.into_iter().map(row).collect());
-    let list = CsvList {
-        page: PAGE.to_owned(),
-        columns: view::RELEASE.to_vec(),
-        cells: view::release_cells,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
+impl StaffList for ReleaseList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = Release;
+
+    const PLACE: Place = Place::Releases;
+    const EMPTY: Text = Text::NoReleases;
+    const COLUMNS: &'static [Column<Release>] = view::RELEASE;
+
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<Release>> {
+        releases::list(&app.core, page)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
+        let draft = TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() };
+        Ok(Frame { above: view::new_release(cx, &draft, false), ..Frame::default() })
+    }
 }
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    show(&console, typed(&console.form), false).await
+    ok(render(&console, typed(&console.form), false).await?)
 }
 
-async fn show(console: &ConsoleRequest, draft: TypedRelease, is_preview: bool) -> Result<Response<Body>> {
-    let shown = collect(console, draft, is_preview).await?;
-    ok(view::releases(&console.view()?, &shown))
-}
-
-async fn collect(console: &ConsoleRequest, draft: TypedRelease, is_preview: bool) -> Result<Releases> {
-    let page = console.page_request();
-    let found = console.context.report(move |app| releases::list(&app.core, page)).await?;
-    Ok(Releases { listing: Listing::Rows(rows(page, found, row)), draft, is_preview })
-}
-
-fn row(release: Release) -> ReleaseRow {
-    ReleaseRow {
-        id: release.id.to_string(),
-        version: release.version,
-        code: release.version_code,
-        platform: release.platform.unwrap_or_default(),
-        url: release.download_url.unwrap_or_default(),
-        is_required: release.is_required,
-        notes: release.notes,
-        published_at: release.published_at,
-        is_withdrawn: release.withdrawn_at.is_some(),
-    }
+/// Renders the page with a draft, or with its preview.
+async fn render(console: &ConsoleRequest, draft: TypedRelease, is_preview: bool) -> Result<Markup> {
+    let frame = move |cx: &ViewContext, _: &App, _: Option<&()>| {
+        Ok(Frame { above: view::new_release(cx, &draft, is_preview), ..Frame::default() })
+    };
+    lists::render::<ReleaseList>(console, frame).await
 }
 
 fn typed(form: &FormFields) -> TypedRelease {
@@ -115,7 +116,7 @@ fn parse(typed: &TypedRelease) -> Result<ReleaseDraft> {
 pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let draft = typed(&console.form);
     match parse(&draft) {
-        Ok(_) => show(&console, draft, true).await,
+        Ok(_) => ok(render(&console, draft, true).await?),
         Err(error) => show_faults(&console, draft, &error).await,
     }
 }
@@ -128,8 +129,7 @@ async fn show_faults(console: &ConsoleRequest, mut draft: TypedRelease, error: &
     if draft.errors.is_empty() {
         return Err(error.without_source());
     }
-    let shown = collect(console, draft, false).await?;
-    Ok(page(reply::status(error.code), view::releases(&console.view()?, &shown)))
+    Ok(page(reply::status(error.code), render(console, draft, false).await?))
 }
 
 pub async fn publish(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

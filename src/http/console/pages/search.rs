@@ -114,7 +114,7 @@ fn request_hit(logged: Logged) -> SearchHit {
         at: logged.at,
         href: match logged.user {
             Some(user) => user_href(&user.to_string()),
-            None => with_query(&href("network-log"), &[("client", &logged.client_ip)]),
+            None => with_query(&href("network-log"), &[("clientIp", &logged.client_ip)]),
         },
     }
 }

@@ -9,90 +9,84 @@ use crate::{
     app::App,
     domain::{
         identity::{
-            directory::{self, COUNTED, ListedUser, MAX_QUERY, UserCursor, UserFilter, UserState},
+            directory::{self, COUNTED, ListedUser, UserCursor, UserFilter, UserState},
             staff_acts, suspensions,
             users::listing::RegistrationRange,
         },
         operations::{admins::roles::Right, idempotency::IdempotentRequest},
     },
     error::{Code, Error, Result},
-    http::console::{
-        csv::{self, CsvList},
-        request::{ConsoleRequest, PAGE_SIZE, ok},
-        views::{
-            context::user_href,
-            format::ShownCount,
-            layout::Place,
-            lists::{Listing, Rows},
-            pages::users::{self as view, TypedUserFilter, UserRow, Users},
-            texts::Text,
+    http::{
+        admin::lists::StaffList,
+        console::{
+            request::ConsoleRequest,
+            views::{
+                cells::Column,
+                context::{ViewContext, user_href},
+                format::ShownCount,
+                forms::Control,
+                layout::Place,
+                list_page::{FilterField, Frame},
+                lists::Rows,
+                pages::users as view,
+                texts::Text,
+            },
         },
+        params::{TimeRange, UserQuery, optional_time_range, parameters},
+        request_context::RequestContext,
     },
-    types::{SuspensionScope, Timestamp, UserId, clean},
+    types::{SuspensionScope, Timestamp, UserId},
 };
 
-pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    let cursor = console.query.find("cursor").map(UserCursor::parse).transpose();
-    let cursor = cursor.map_err(|fault| Error::field("cursor", fault))?;
-    let is_later = cursor.is_some();
-    if let Some(listing) = Listing::rejected(&typed.errors) {
-        return ok(view::page(&console.view()?, &Users { filter: typed, listing }));
+parameters! {
+    SearchUsersParams(fields) {
+        query: Option<UserQuery> = fields.optional("q", "An id, a phone number, an email address, or the beginning of a nickname.");
+        state: Option<UserState> = fields.optional("state", "Only users in this state.");
+        registered: TimeRange = optional_time_range(fields, "Users registered at this time or later.", "Users registered before this time.");
     }
-    let found =
-        console.context.report(move |app| directory::list(&app.core, &filter, cursor.as_ref(), PAGE_SIZE)).await?;
-    let rows = Rows {
-        items: found.items.into_iter().map(user_row).collect(),
-        total: found.total.map(|total| ShownCount::up_to(COUNTED, total.into())),
-        next: found.next.map(|cursor| cursor.to_string()),
-        is_later,
-    };
-    ok(view::page(&console.view()?, &Users { filter: typed, listing: Listing::Rows(rows) }))
 }
 
-/// Reads the filter of the address.
-fn read_filter(console: &ConsoleRequest) -> (TypedUserFilter, UserFilter) {
-    let query = &console.query;
-    let mut typed = TypedUserFilter {
-        q: query.get("q").to_owned(),
-        state: query.get("state").to_owned(),
-        from: query.get("from").to_owned(),
-        to: query.get("to").to_owned(),
-        errors: Vec::new(),
-    };
-    let (from, to) = console.time_filter(&mut typed.errors);
-    let text = clean(&typed.q, MAX_QUERY).unwrap_or_else(|fault| {
-        typed.errors.extend(console.faults_of(&Error::field("q", fault)));
-        String::new()
-    });
-    let state = console.choice_filter("state", UserState::from_name, &mut typed.errors);
-    let filter = UserFilter {
-        query: Some(text).filter(|text| !text.is_empty()),
-        state,
-        registered: RegistrationRange { from, to },
-    };
-    (typed, filter)
-}
+pub struct UserList;
 
-pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let (typed, filter) = read_filter(&console);
-    csv::require_valid(&typed.errors)?;
-    let (mut cursor, mut is_over) = (None, false);
-    let next = move |app: &App| {
-        // A page can be empty although others follow, because users of a rare state are far apart.
-        while !is_over {
-            let found = directory::list(&app.core, &filter, cursor.as_ref(), csv::ROWS)?;
-            is_over = found.next.is_none();
-            cursor = found.next;
-            if !found.items.is_empty() {
-                return Ok(found.items.into_iter().map(user_row).collect());
-            }
-        }
-        Ok(Vec::new())
-    };
-    let list =
-        CsvList { page: "users".to_owned(), columns: view::COLUMNS.to_vec(), cells: view::cells, next: Box::new(next) };
-    csv::send(console, list).await
+impl StaffList for UserList {
+    type Params = SearchUsersParams;
+    type Filter = UserFilter;
+    type Row = ListedUser;
+
+    const PLACE: Place = Place::Users;
+    const EMPTY: Text = Text::NoUsers;
+    const COLUMNS: &'static [Column<ListedUser>] = view::USER;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let range = FilterField::range(Text::RegisteredFrom, Text::RegisteredTo);
+        let [from, to] = range.map(|field| field.control(Control::Date));
+        let query = FilterField::new("q", Text::UserQuery).control(Control::Search).hint(Text::UsersSearchHint);
+        vec![query, FilterField::new("state", Text::State), from, to]
+    }
+
+    fn filter(_: &RequestContext, params: SearchUsersParams) -> Result<UserFilter> {
+        let registered = RegistrationRange { from: params.registered.from(), to: params.registered.to() };
+        Ok(UserFilter { query: params.query.map(|UserQuery(query)| query), state: params.state, registered })
+    }
+
+    fn rows(app: &App, filter: &UserFilter, cursor: Option<&str>, size: u32) -> Result<Rows<ListedUser>> {
+        let cursor = cursor.map(UserCursor::parse).transpose().map_err(|fault| Error::field("cursor", fault))?;
+        let found = directory::list(&app.core, filter, cursor.as_ref(), size)?;
+        Ok(Rows {
+            items: found.items,
+            total: found.total.map(|total| ShownCount::up_to(COUNTED, total.into())),
+            next: found.next.map(|cursor| cursor.to_string()),
+            is_later: cursor.is_some(),
+        })
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&UserFilter>) -> Result<Frame> {
+        Ok(Frame { bulk: view::bulk(cx), ..Frame::default() })
+    }
+
+    fn pick(user: &ListedUser) -> Option<String> {
+        Some(user.id.to_string())
+    }
 }
 
 /// Suspends the picked users, or signs out their devices.
@@ -135,21 +129,4 @@ pub(super) async fn suspend(
     let (core, scope) = (&console.context.app.core, SuspensionScope::Account);
     let once = IdempotentRequest::without_key(None);
     console.context.committed(suspensions::suspend(core, user, scope, ends_at, by, once)).await.map(|_| None)
-}
-
-fn user_row(user: ListedUser) -> UserRow {
-    let state = match user.state {
-        UserState::Active if user.has_suspended_account => "account_suspended",
-        state => state.name(),
-    };
-    UserRow {
-        id: user.id.to_string(),
-        nickname: user.nickname,
-        phone_number: user.phone_number,
-        email: user.email,
-        coins: user.coins,
-        points: user.points,
-        state: state.to_owned(),
-        created_at: user.created_at,
-    }
 }

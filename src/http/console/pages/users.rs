@@ -6,16 +6,11 @@ use axum::{
     body::Body,
     http::{Response, StatusCode},
 };
+use maud::html;
 
-use super::{
-    audit,
-    orders::{entry_row, order_row},
-    purchases::purchase_row,
-};
 use crate::{
     app::App,
     domain::{
-        divination::interpretation::CallRecord,
         identity::{
             codes::messages::CodeMessageRecord,
             staff_notes::StaffNote,
@@ -24,42 +19,44 @@ use crate::{
             users::{self as accounts, listing::mask_address},
         },
         messaging::notifications::InboxItem,
-        moderation::violations::ViolationRecord,
         money::{
             coins,
-            ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT},
+            ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT, LedgerEntry},
             missing_coins::{self, Explanation, MissingCoins},
         },
         operations::{
             admins::roles::Right,
-            network_log::search::Logged,
             support::{self, SupportPage, SupportViewer},
         },
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
-        admin::users,
+        admin::{lists::StaffList, users},
         console::{
-            csv::{self, CsvList},
-            request::{ConsoleRequest, ok, page, rows, summary_of},
+            request::{ConsoleRequest, ok, page, summary_of},
             views::{
+                cells::Column,
+                context::{ViewContext, user_href},
                 format::ShownMoney,
-                lists::Listing,
+                layout::Place,
+                list_page::{FilterField, Frame},
                 masked::Masked,
                 pages::{
                     missing_coins::{CoinCause, CoinReckoning, CoinUse, CoinVerdict},
-                    rows::{self as table_rows, CallRow, RequestRow, ViolationRow},
+                    rows,
                     user::{
                         self as view, Balance, ChangeRow, CodeRow, DeviceRow, IdentityRow, IssueRow, NoteRow,
-                        NoticeRow, SuspensionRow, UserForms, UserLedger, UserPage,
+                        NoticeRow, SuspensionRow, UserForms, UserPage,
                     },
                 },
                 texts::Text,
             },
         },
+        params::parameters,
         reply,
+        request_context::RequestContext,
     },
-    types::{Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -219,10 +216,10 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
             .into_iter()
             .map(|issue| IssueRow { code: issue.code.to_owned(), detail: issue.detail, is_fixable: issue.fixable })
             .collect(),
-        entries: found.entries.into_iter().map(entry_row).collect(),
+        entries: found.entries,
         changes: found.changes.into_iter().map(change_row).collect(),
-        orders: found.orders.into_iter().map(order_row).collect(),
-        purchases: found.purchases.into_iter().map(purchase_row).collect(),
+        orders: found.orders,
+        purchases: found.purchases,
         identities: found
             .identities
             .into_iter()
@@ -245,15 +242,15 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         delivery_error: found.code_messages.receipts_failure.map(|failure| failure.to_string()),
         code_messages: found.code_messages.items.into_iter().map(code_row).collect(),
         castings: found.castings,
-        calls: found.records.into_iter().map(call_row).collect(),
-        violations: found.violations.into_iter().map(violation_row).collect(),
+        calls: found.records,
+        violations: found.violations,
         violations_total: found.violations_total,
         notices: found.notices.into_iter().map(notice_row).collect(),
         notices_unread: found.notices_unread as u64,
-        requests: found.requests.into_iter().map(request_row).collect(),
+        requests: found.requests,
         suspensions: found.suspensions.into_iter().map(|suspension| suspension_row(suspension, now)).collect(),
         notes: found.notes.into_iter().map(|note| note_row(note, remover.as_deref())).collect(),
-        audit: found.audit.into_iter().map(audit::row).collect(),
+        audit: found.audit,
         forms,
     }
 }
@@ -292,34 +289,6 @@ fn change_row(change: AccountChange) -> ChangeRow {
     }
 }
 
-pub fn call_row(record: CallRecord) -> CallRow {
-    CallRow {
-        trace_id: record.trace_id,
-        user_id: Some(record.user.to_string()),
-        status: record.status.name().to_owned(),
-        provider: record.provider,
-        model: record.model,
-        duration_ms: record.duration_ms,
-        error_class: record.error_class,
-        is_helpful: record.rating.map(|rating| rating.is_helpful),
-        created_at: record.created_at,
-    }
-}
-
-pub fn violation_row(violation: ViolationRecord) -> ViolationRow {
-    ViolationRow {
-        id: violation.id.to_string(),
-        user_id: violation.user.to_string(),
-        content_type: violation.content_type,
-        kind: violation.violation_type,
-        masked_text: violation.masked_text,
-        matched_words: violation.words,
-        provider: violation.provider,
-        created_at: violation.at,
-        review: None,
-    }
-}
-
 fn notice_row(item: InboxItem) -> NoticeRow {
     NoticeRow {
         at: item.notification.created_at,
@@ -329,60 +298,45 @@ fn notice_row(item: InboxItem) -> NoticeRow {
     }
 }
 
-pub fn request_row(logged: Logged) -> RequestRow {
-    RequestRow {
-        at: logged.at,
-        method: logged.method,
-        route: logged.route,
-        status: logged.status,
-        duration_us: logged.duration_us,
-        user_id: logged.user.map(|user| user.to_string()),
-        client_ip: logged.client_ip,
-        request_id: logged.request_id,
+parameters! {
+    ListEntriesParams(fields) {
+        user: UserId = fields.path("id", "The user.");
+        asset: Option<Asset> = fields.optional("asset", "Only entries of this asset. Default: coins.");
     }
 }
 
-/// Returns the asset that the address names, or coins.
-fn asset_of(console: &ConsoleRequest) -> Result<Asset> {
-    let Some(name) = console.query.find("asset") else { return Ok(Asset::Coin) };
-    let fault = || Fault::new(FieldCode::UnknownValue, Sentence::for_reader(console.text(Text::NotAChoice)));
-    Asset::from_name(name).ok_or_else(|| Error::field("asset", fault()))
-}
+/// The ledger entries of one user and asset.
+pub struct EntryList;
 
-/// Lists the ledger entries of one asset.
-pub async fn show_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let user = subject(&console)?;
-    let asset = asset_of(&console)?;
-    let page = console.page_request();
-    let (found, nickname) = console
-        .context
-        .report(move |app| {
-            let nickname = app.core.store.read(|tx| accounts::profile_in(tx, user))?.nickname;
-            Ok((ledger::entries(&app.core, user, asset, page)?, nickname))
-        })
-        .await?;
-    let shown = UserLedger {
-        user_id: user.to_string(),
-        nickname,
-        asset: asset.name().to_owned(),
-        listing: Listing::Rows(rows(page, found, entry_row)),
-    };
-    ok(view::ledger(&console.view()?, &shown))
-}
+impl StaffList for EntryList {
+    type Params = ListEntriesParams;
+    type Filter = (UserId, Asset);
+    type Row = LedgerEntry;
 
-pub async fn export_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let user = subject(&console)?;
-    let asset = asset_of(&console)?;
-    let read = move |app: &App, page| {
-        Ok(ledger::entries(&app.core, user, asset, page)?.items.into_iter().map(entry_row).collect())
-    };
-    let list = CsvList {
-        page: format!("users/{user}/ledger"),
-        columns: table_rows::ENTRY.to_vec(),
-        cells: table_rows::entry,
-        next: csv::numbered(read),
-    };
-    csv::send(console, list).await
+    const PLACE: Place = Place::Users;
+    const TITLE: Text = Text::Ledger;
+    const EMPTY: Text = Text::NothingYet;
+    const COLUMNS: &'static [Column<LedgerEntry>] = rows::ENTRY;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        vec![FilterField::new("asset", Text::Asset).views(&["coin", "point"])]
+    }
+
+    fn filter(context: &RequestContext, params: ListEntriesParams) -> Result<(UserId, Asset)> {
+        context.name_subject(Some(params.user));
+        Ok((params.user, params.asset.unwrap_or(Asset::Coin)))
+    }
+
+    fn read(app: &App, (user, asset): &(UserId, Asset), page: PageRequest) -> Result<Paginated<LedgerEntry>> {
+        ledger::entries(&app.core, *user, *asset, page)
+    }
+
+    fn frame(cx: &ViewContext, app: &App, filter: Option<&(UserId, Asset)>) -> Result<Frame> {
+        let Some((user, _)) = filter else { return Ok(Frame::default()) };
+        let lead = app.core.store.read(|tx| accounts::profile_in(tx, *user))?.nickname;
+        let beside = html! { a.button href=(user_href(&user.to_string())) { (cx.t(Text::BackToUser)) } };
+        Ok(Frame { lead: Some(lead), beside, ..Frame::default() })
+    }
 }
 
 /// Shows an address. The reason is in the audit.

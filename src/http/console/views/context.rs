@@ -109,6 +109,10 @@ impl ViewContext {
         self.viewer.as_ref().is_some_and(|viewer| viewer.role.has(right))
     }
 
+    pub fn is_owner(&self) -> bool {
+        self.viewer.as_ref().is_some_and(|viewer| viewer.role == Role::Owner)
+    }
+
     /// Renders a time with its zone.
     pub fn time(&self, at: Timestamp) -> Markup {
         format::time_with_zone(at, &self.zone)

@@ -84,6 +84,12 @@ pub fn change(delta: i64) -> String {
     if delta > 0 { format!("+{}", number(delta)) } else { number(delta) }
 }
 
+/// Returns the text with a capital at its beginning.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A count that stops at a cap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShownCount {
@@ -129,6 +135,13 @@ impl ShownMoney {
         } else {
             format!("{sign}{whole}.{part:02} {}", self.1)
         }
+    }
+
+    /// Formats the amount for a spreadsheet: `1234.50`, or `1234.50 USD` in another currency.
+    pub fn csv(self) -> String {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let amount = format!("{sign}{}.{:02}", self.0.unsigned_abs() / 100, self.0.unsigned_abs() % 100);
+        if self.1 == Currency::CNY { amount } else { format!("{amount} {}", self.1) }
     }
 
     /// Formats the amount as the value of a form field: `1234.50`.

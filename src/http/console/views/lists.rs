@@ -9,6 +9,7 @@ use super::{
     parts,
     texts::{self, Text},
 };
+use crate::types::{PageRequest, Paginated};
 
 /// The alignment and the header of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,26 +21,26 @@ pub enum Kind {
     Time,
 }
 
-/// A column of a table.
+/// The header of a column.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct Heading {
     pub title: Text,
     pub kind: Kind,
 }
 
-pub const fn text(title: Text) -> Column {
-    Column { title, kind: Kind::Text }
+pub const fn text(title: Text) -> Heading {
+    Heading { title, kind: Kind::Text }
 }
 
-pub const fn number(title: Text) -> Column {
-    Column { title, kind: Kind::Number }
+pub const fn number(title: Text) -> Heading {
+    Heading { title, kind: Kind::Number }
 }
 
-pub const fn time(title: Text) -> Column {
-    Column { title, kind: Kind::Time }
+pub const fn time(title: Text) -> Heading {
+    Heading { title, kind: Kind::Time }
 }
 
-impl Column {
+impl Heading {
     const fn class(self) -> &'static str {
         match self.kind {
             Kind::Text => "txt",
@@ -59,14 +60,6 @@ impl Column {
 /// The rows of a list, or the state of a list without rows.
 #[derive(Clone, Debug)]
 pub enum Listing<T> {
-    /// The rows are loaded by a request of their own from this address.
-    Loading {
-        href: String,
-    },
-    Failed {
-        code: String,
-        request_id: String,
-    },
     /// A filter could not be read, so nothing is listed: fields with their faults.
     Rejected(Vec<(String, String)>),
     Rows(Rows<T>),
@@ -96,6 +89,18 @@ impl<T> Rows<T> {
     pub fn all(items: Vec<T>) -> Self {
         let total = Some(ShownCount::exact(items.len() as u64));
         Self { items, total, next: None, is_later: false }
+    }
+
+    /// Returns a numbered page, whose cursor is the next number.
+    pub fn numbered(page: PageRequest, found: Paginated<T>) -> Self {
+        let total = u64::try_from(found.total).unwrap_or(0);
+        let is_last = u64::from(page.number) * u64::from(page.size) >= total;
+        Self {
+            items: found.items,
+            total: Some(ShownCount::exact(total)),
+            next: (!is_last).then(|| (page.number + 1).to_string()),
+            is_later: page.number > 1,
+        }
     }
 }
 
@@ -137,20 +142,13 @@ pub fn pick(cx: &ViewContext, id: &str, cell: &Markup) -> Markup {
 pub fn list<T>(
     cx: &ViewContext,
     view: &ListView<'_>,
-    columns: &[Column],
+    columns: &[Heading],
     listing: &Listing<T>,
     row: impl Fn(&T) -> Vec<Markup>,
 ) -> Markup {
     html! {
         div.list-region id=(view.id) tabindex="-1" {
             @match listing {
-                Listing::Loading { href } => {
-                    div.state.loading hx-get=(href) hx-trigger="load" hx-target={ "#" (view.id) } hx-swap="outerHTML" hx-select={ "#" (view.id) } {
-                        p { (cx.t(Text::Loading)) }
-                        p { a href=(href) { (cx.t(Text::LoadNow)) } }
-                    }
-                }
-                Listing::Failed { code, request_id } => (failed(cx, code, request_id, &view.href)),
                 Listing::Rejected(faults) => (rejected_filter(cx, faults)),
                 Listing::Rows(rows) => {
                     (head(cx, view, rows.total, rows.items.is_empty()))
@@ -196,22 +194,11 @@ pub fn rejected_filter(cx: &ViewContext, faults: &[(String, String)]) -> Markup 
     }
 }
 
-/// Renders a failed list with its code and request id.
-pub fn failed(cx: &ViewContext, code: &str, request_id: &str, retry: &str) -> Markup {
-    html! {
-        div.note.bad role="alert" {
-            p { strong { (cx.t(Text::ListFailed)) } }
-            p { (cx.t(Text::ErrorCode)) ": " code { (code) } " · " (cx.t(Text::RequestId)) ": " code { (request_id) } }
-            p { a.button href=(retry) { (cx.t(Text::TryAgain)) } }
-        }
-    }
-}
-
 /// Renders a table. The first column heads the row, and the card on narrow screens.
 pub fn table(
     cx: &ViewContext,
     caption: Text,
-    columns: &[Column],
+    columns: &[Heading],
     rows: impl IntoIterator<Item = Vec<Markup>>,
 ) -> Markup {
     table_of(cx, caption, columns, rows, "cards")
@@ -221,7 +208,7 @@ pub fn table(
 pub fn compact_table(
     cx: &ViewContext,
     caption: Text,
-    columns: &[Column],
+    columns: &[Heading],
     rows: impl IntoIterator<Item = Vec<Markup>>,
 ) -> Markup {
     table_of(cx, caption, columns, rows, "compact")
@@ -230,7 +217,7 @@ pub fn compact_table(
 fn table_of(
     cx: &ViewContext,
     caption: Text,
-    columns: &[Column],
+    columns: &[Heading],
     rows: impl IntoIterator<Item = Vec<Markup>>,
     class: &str,
 ) -> Markup {
@@ -291,7 +278,7 @@ pub struct Filters<'a> {
     pub action: String,
     pub fields: Vec<Field<'a>>,
     /// Ready-made filters: label, address, and true for the current one.
-    pub presets: Vec<(Text, String, bool)>,
+    pub presets: Vec<(String, String, bool)>,
     /// The id of the list that the filter replaces.
     pub region: &'a str,
 }
@@ -319,11 +306,11 @@ pub fn filters(cx: &ViewContext, filters: &Filters<'_>) -> Markup {
 }
 
 /// Renders links of which one is the current page.
-pub fn tabs(cx: &ViewContext, label: Text, tabs: &[(Text, String, bool)]) -> Markup {
+pub fn tabs(cx: &ViewContext, label: Text, tabs: &[(String, String, bool)]) -> Markup {
     html! {
         nav.tabs aria-label=(cx.t(label)) {
             ul { @for (title, href, is_current) in tabs {
-                li { a href=(href) aria-current=[is_current.then_some("page")] { (cx.t(*title)) } }
+                li { a href=(href) aria-current=[is_current.then_some("page")] { (title) } }
             } }
         }
     }

@@ -12,6 +12,8 @@ pub mod chart;
 pub mod parts;
 pub mod forms;
 pub mod lists;
+pub mod cells;
+pub mod list_page;
 pub mod masked;
 pub mod qr;
 pub mod layout;

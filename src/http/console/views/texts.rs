@@ -85,7 +85,6 @@ texts! {
     ProductName: "Yarrow", "Yarrow";
     // Messages after an action.
     PasswordsDiffer: "两次输入的密码不一致", "The passwords differ.";
-    NotAUserId: "不是用户编号", "This is not a user id.";
     NotAChoice: "没有这个选项，请重新选择", "There is no such choice. Pick another one.";
     FilterRejected: "筛选条件有误，未列出任何内容。", "The filter has a fault, so nothing is listed.";
     NotAnAmount: "请填写大于零的金额，如 6.00", "Enter an amount above zero, such as 6.00.";
@@ -230,14 +229,8 @@ texts! {
     Pages: "分页", "Pages";
     FirstPage: "回到第一页", "First page";
     NextPage: "下一页", "Next page";
-    Loading: "正在加载…", "Loading…";
-    LoadNow: "立即加载", "Load now";
-    ListFailed: "列表未能加载。", "The list could not be loaded.";
     ExportCsv: "导出 CSV", "Export CSV";
-    AnyState: "任意状态", "Any state";
-    AnyStatus: "任意状态码", "Any status";
     AnyType: "任意类型", "Any type";
-    AnyContent: "任意内容", "Any content";
     // Sign-in.
     Password: "密码", "Password";
     NewPassword: "新密码", "New password";
@@ -260,8 +253,6 @@ texts! {
     ActiveUsers: "活跃用户", "Active users";
     CastingsToday: "起卦次数", "Castings";
     RevenueToday: "收入", "Revenue";
-    CodesSent: "验证码", "Codes sent";
-    ModelCost: "模型费用", "Model cost";
     Errors: "错误", "Errors";
     Requests24Hours: "24 小时请求", "Requests in 24 hours";
     Latency24Hours: "24 小时响应时间", "Response times in 24 hours";
@@ -272,7 +263,6 @@ texts! {
     Day: "日期", "Day";
     Month: "月", "Month";
     // Search.
-    Found: "找到", "Found";
     SearchHelp: "请输入完整的用户编号、手机号、邮箱、订单号、交易号、追踪号或请求编号，或昵称的开头。", "Enter a whole user id, phone number, email address, order number, trade number, trace id or request id, or the beginning of a nickname.";
     MoreHits: "还有更多结果，请输入更多内容。", "There are more results. Type more.";
     // Users.
@@ -436,8 +426,6 @@ texts! {
     AskStore: "向应用商店查询", "Ask the store";
     NextStoreCall: "下次通知商店：", "next call to the store";
     EventPurchased: "购买", "Bought";
-    StateRefused: "被拒绝", "Refused";
-    StateRevoked: "已撤销", "Revoked";
     // Orders.
     Order: "订单", "Order";
     OrderDetails: "订单信息", "Order details";
@@ -448,9 +436,6 @@ texts! {
     CoinsReturned: "已收回", "Taken back";
     CoinsWrittenOff: "已核销", "Written off";
     NoOrders: "没有符合条件的订单", "No orders match";
-    InReview: "待处理", "In review";
-    StatePaid: "已付款", "Paid";
-    StateRefunded: "已退款", "Refunded";
     Timeline: "经过", "Timeline";
     EventCreated: "创建", "Created";
     EventPaid: "付款", "Paid";
@@ -484,7 +469,6 @@ texts! {
     NoCallbacks: "没有回调", "No callbacks";
     SignatureValid: "签名有效", "Signature valid";
     ReplayCallback: "重放", "Replay";
-    Rejected: "被拒绝", "Rejected";
     // Figures.
     Last7Days: "最近 7 天", "7 days";
     Last30Days: "最近 30 天", "30 days";
@@ -501,7 +485,6 @@ texts! {
     CoinsUsed: "使用", "Used";
     CodesFunnel: "从验证码到新用户", "From code to new user";
     CoinsSoldAndUsed: "金币售出与使用", "Coins sold and used";
-    OrdersAndRefunds: "订单与退款", "Orders and refunds";
     MoneyByChannel: "各渠道的收入与退款", "Revenue and refunds by channel";
     Currency: "币种", "Currency";
     ByDay: "（按日）", " by day";
@@ -561,7 +544,6 @@ texts! {
     Replies: "回复数", "Replies";
     PickSome: "请选择 1 至 100 行。", "Pick 1 to 100 rows.";
     UnknownAct: "未知操作。", "Unknown act.";
-    NotAStatus: "请填写 100 至 599 的状态码", "Enter a status from 100 to 599";
     MinAmount: "最低金额", "Amount from";
     MaxAmount: "最高金额", "Amount up to";
     RouteHint: "接口模板，如 /coin/consume", "The template, such as /coin/consume";
@@ -622,8 +604,6 @@ texts! {
     StateOpen: "待处理", "Open";
     StateInProgress: "处理中", "In progress";
     StateClosed: "已关闭", "Closed";
-    StateActive: "正常", "Active";
-    StateSuspended: "停用", "Suspended";
     Mine: "分配给我", "Mine";
     Assignee: "负责人", "Assignee";
     Nobody: "无人", "Nobody";
@@ -669,7 +649,6 @@ texts! {
     NotInLog: "磁盘过慢、未能记录的请求（按十分钟计）", "Requests that could not be stored, because the disk was too slow (by ten minutes)";
     ClientAddress: "客户端地址", "Client address";
     Route: "接口", "Route";
-    StatusFailed: "失败", "Failed";
     NoRequests: "没有符合条件的请求", "No requests match";
     // Health.
     NoAlerts: "一切正常，没有告警。", "All is well: no alert is firing.";
@@ -893,6 +872,9 @@ codes! {
     "in_progress": "处理中", "in progress";
     "done": "已完成", "done";
     "failed": "失败", "failed";
+    "slow": "慢", "slow";
+    "true": "是", "yes";
+    "false": "否", "no";
     "cancelled": "已取消", "cancelled";
     "ok": "正常", "ok";
     "warning": "注意", "warning";

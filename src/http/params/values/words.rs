@@ -41,6 +41,15 @@ named_enum! {
 }
 
 named_enum! {
+    /// The calls of a language model in a list.
+    #[derive(Clone, Copy)]
+    pub enum CallChoice {
+        Failed = "failed",
+        Slow = "slow",
+    }
+}
+
+named_enum! {
     /// The readers of an API document.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum DocumentAudience {
@@ -123,6 +132,10 @@ impl Parameter for ContentType {
         }
     }
 
+    fn choices() -> Vec<&'static str> {
+        Self::ALL.map(Self::name).to_vec()
+    }
+
     fn schema(_: &LimitsConfig) -> Value {
         enumerated("ContentType", "question")
     }
@@ -158,6 +171,10 @@ macro_rules! words {
                 one_of(value, &Self::ALL.map(Self::name), Self::from_name)
             }
 
+            fn choices() -> Vec<&'static str> {
+                Self::ALL.map(Self::name).to_vec()
+            }
+
             fn schema(_: &LimitsConfig) -> Value {
                 enumerated($component, $example)
             }
@@ -168,6 +185,7 @@ macro_rules! words {
 words! {
     Asset = "Asset", "coin";
     AudienceName = "Audience", "all";
+    CallChoice = "CallChoice", "failed";
     DayStart = "DayStart", "23:00";
     DocumentAudience = "DocumentAudience", "app";
     Decision = "OrderDecision", "credit";

@@ -2,14 +2,18 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{Right, ViewContext, href},
-    format::{ShownCount, Timestamp, with_query},
-    forms::{self, Control, Field, field},
-    layout::{self, PageBody, Place},
-    lists::{self, Bulk, Column, number, text, time},
-    parts,
-    texts::{self, Text},
+use crate::{
+    domain::{identity::users::listing::mask_address, messaging::feedback::FeedbackThread},
+    http::console::views::{
+        cells::{Cell, Column, column},
+        context::{Right, ViewContext, href},
+        format::{ShownCount, Timestamp, with_query},
+        forms::{self, Control, Field, field},
+        layout::{self, PageBody, Place},
+        lists::{self, Bulk, number, text, time},
+        parts,
+        texts::{self, Text},
+    },
 };
 
 /// A reply that was sent to the user as a notification.
@@ -57,7 +61,7 @@ pub struct FeedbackPage {
 /// Renders the list of feedback.
 pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     let of = |state: &str| with_query(&href("feedback"), &[("state", state)]);
-    let tab = |text, state: &str| (text, of(state), page.state == state && !page.is_mine);
+    let tab = |text, state: &str| (cx.t(text).to_owned(), of(state), page.state == state && !page.is_mine);
     let mine = with_query(&href("feedback"), &[("mine", "true")]);
     let address = with_query(&of(&page.state), &[("mine", if page.is_mine { "true" } else { "" })]);
     let tabs = [
@@ -65,7 +69,7 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
         tab(Text::StateInProgress, "in_progress"),
         tab(Text::StateClosed, "closed"),
         tab(Text::All, ""),
-        (Text::Mine, mine, page.is_mine),
+        (cx.t(Text::Mine).to_owned(), mine, page.is_mine),
     ];
     let body = html! {
         (layout::heading(cx.t(Text::Feedback), None, &html! {}))
@@ -109,30 +113,18 @@ fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
 }
 
 /// The columns of the CSV export.
-pub const COLUMNS: [Column; 8] = [
-    text(Text::Id),
-    time(Text::Time),
-    text(Text::State),
-    text(Text::Assignee),
-    text(Text::User),
-    text(Text::PhoneNumber),
-    text(Text::Feedback),
-    number(Text::Replies),
+pub const COLUMNS: &[Column<FeedbackThread>] = &[
+    column(text(Text::Id), |thread| Cell::text(thread.feedback.id.to_string())),
+    column(time(Text::Time), |thread| Cell::Time(thread.feedback.created_at)),
+    column(text(Text::State), |thread| Cell::state(thread.feedback.state.name())),
+    column(text(Text::Assignee), |thread| Cell::optional(thread.feedback.assignee.as_ref(), Cell::text)),
+    column(text(Text::User), |thread| Cell::optional(thread.feedback.user, Cell::User)),
+    column(text(Text::PhoneNumber), |thread| {
+        Cell::optional(thread.feedback.phone_number.as_deref().map(mask_address), Cell::text)
+    }),
+    column(text(Text::Feedback), |thread| Cell::text(&thread.feedback.content)),
+    column(number(Text::Replies), |thread| Cell::Number(thread.replies.len().cast_signed() as i64)),
 ];
-
-/// Renders a text as cells, for the CSV export.
-pub fn cells(cx: &ViewContext, row: &FeedbackRow) -> Vec<Markup> {
-    vec![
-        html! { (row.id) },
-        cx.cell_time(row.created_at),
-        parts::state(cx, &row.state),
-        parts::or_dash(cx, row.assignee.as_deref()),
-        parts::or_dash(cx, row.user_id.as_deref()),
-        parts::or_dash(cx, row.phone_number.as_deref()),
-        html! { (row.text) },
-        html! { (row.replies.len()) },
-    ]
-}
 
 fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
     html! {

@@ -84,9 +84,8 @@ pub fn revenue(cx: &ViewContext, figures: &Figures<'_>) -> Markup {
 pub(super) fn range<'a>(cx: &ViewContext, path: &str, range: &'a Range) -> Filters<'a> {
     let preset = |text, days: u32| {
         let days_text = days.to_string();
-        (text, with_query(&href(path), &[("days", &days_text)]), range.days == Some(days))
+        (cx.t(text).to_owned(), with_query(&href(path), &[("days", &days_text)]), range.days == Some(days))
     };
-    let _ = cx;
     Filters {
         action: href(path),
         fields: vec![

@@ -2,29 +2,19 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{ViewContext, href},
-    format::{self, Timestamp},
-    forms::{self, Control, Field, ProofField, field},
-    layout::{self, PageBody, Place},
-    lists::{self, Column, ListView, Listing, number, text, time},
-    parts::{self, panel},
-    texts::{self, Language, Text, Tone},
+use crate::{
+    domain::messaging::{notifications::SentNotification, releases::Release},
+    http::console::views::{
+        cells::{Cell, Column, column},
+        context::{Right, ViewContext, href},
+        format::ShownCount,
+        forms::{self, Control, Field, ProofField, field},
+        layout::{self, PageBody, Place},
+        lists::{number, text, time},
+        parts::{self, panel},
+        texts::{self, Language, Text, Tone},
+    },
 };
-
-/// A sent notification.
-#[derive(Clone, Debug)]
-pub struct MessageRow {
-    pub id: String,
-    /// `all` or `users`.
-    pub audience: String,
-    pub kind: String,
-    pub title: String,
-    pub recipients: Option<u64>,
-    pub read: u64,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-}
 
 /// The form of a new notification, as typed.
 #[derive(Clone, Debug, Default)]
@@ -41,68 +31,40 @@ pub struct MessageDraft {
     pub errors: Vec<(String, String)>,
 }
 
-/// The list of notifications with the form for a new one.
-#[derive(Clone, Debug)]
-pub struct MessagesPage {
-    pub listing: Listing<MessageRow>,
-    pub draft: MessageDraft,
-}
-
 const KINDS: [&str; 4] = ["system", "account", "activity", "promotion"];
 
-/// Renders the list of notifications with the form for a new one.
-pub fn messages(cx: &ViewContext, page: &MessagesPage) -> Markup {
-    let columns = with_action(&MESSAGE);
-    let view = ListView {
-        id: "messages",
-        caption: Text::Messages,
-        empty: Text::NoMessages,
-        href: href("messages"),
-        bulk: None,
-        export: Some(href("messages/export")),
-    };
-    let body = html! {
-        (layout::heading(cx.t(Text::Messages), None, &html! {}))
-        (panel("new", cx.t(Text::NewMessage), &draft(cx, &page.draft)))
-        section.card aria-label=(cx.t(Text::Messages)) {
-            (lists::list(cx, &view, &columns, &page.listing, |row| {
-                let withdraw = forms::post(cx, &href(&format!("messages/{}/withdraw", row.id)), &html! {
-                    (forms::reason(cx, &format!("withdraw-{}", row.id), "", None))
-                    button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
-                });
-                let mut cells = message_cells(cx, row);
-                cells.push(parts::action(cx.t(Text::Withdraw), "small", &withdraw));
-                cells
-            }))
-        }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Messages), Place::Messages, body))
+/// Renders the form for a new notification.
+pub fn new_message(cx: &ViewContext, typed: &MessageDraft) -> Markup {
+    panel("new", cx.t(Text::NewMessage), &draft(cx, typed))
 }
 
-/// The columns of a notification, also in the CSV export.
-pub const MESSAGE: [Column; 6] = [
-    text(Text::Title),
-    text(Text::Audience),
-    text(Text::MessageKind),
-    number(Text::Read),
-    time(Text::Sent),
-    time(Text::Expires),
+/// The columns of a notification.
+pub const MESSAGE: &[Column<SentNotification>] = &[
+    column(text(Text::Title), |sent| Cell::text(&sent.notification.title)),
+    column(text(Text::Audience), |sent| {
+        let audience = Cell::word(if sent.notification.ordinal.is_some() { "all" } else { "users" });
+        match sent.recipients {
+            Some(count) => audience.explained(Cell::Number(count.into())),
+            None => audience,
+        }
+    }),
+    column(text(Text::MessageKind), |sent| Cell::word(sent.notification.kind.name())),
+    column(number(Text::Read), |sent| Cell::Number(sent.readers.into())),
+    column(time(Text::Sent), |sent| Cell::Time(sent.notification.created_at)),
+    column(time(Text::Expires), |sent| Cell::optional(sent.notification.expires_at, Cell::Time)),
+    column(text(Text::Action), |sent| withdrawal("messages", sent.notification.id)),
 ];
 
-fn with_action(columns: &[Column]) -> Vec<Column> {
-    columns.iter().copied().chain([text(Text::Action)]).collect()
-}
-
-/// Renders a notification as cells.
-pub fn message_cells(cx: &ViewContext, row: &MessageRow) -> Vec<Markup> {
-    vec![
-        html! { (row.title) },
-        html! { (texts::code(cx.language, &row.audience)) @if let Some(count) = row.recipients { " " span.hint { (count) } } },
-        html! { (texts::code(cx.language, &row.kind)) },
-        html! { (format::number(i64::try_from(row.read).unwrap_or(i64::MAX))) },
-        cx.cell_time(row.created_at),
-        row.expires_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
-    ]
+/// Returns the form that withdraws a notification or a release.
+fn withdrawal(page: &'static str, id: i64) -> Cell {
+    Cell::html(move |cx| {
+        let form = html! {
+            (forms::reason(cx, &format!("withdraw-{id}"), "", None))
+            button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
+        };
+        let form = forms::post(cx, &href(&format!("{page}/{id}/withdraw")), &form);
+        parts::action(cx.t(Text::Withdraw), "small", &form)
+    })
 }
 
 fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
@@ -132,7 +94,7 @@ fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
 pub struct MessagePreview {
     pub draft: MessageDraft,
     /// The number of users who will receive it; none for a broadcast.
-    pub recipients: Option<format::ShownCount>,
+    pub recipients: Option<ShownCount>,
     pub reason: String,
     pub reason_error: Option<String>,
     pub step_up: ProofField,
@@ -179,21 +141,6 @@ pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
     layout::page(cx, &PageBody::new(cx.t(Text::Preview), Place::Messages, body))
 }
 
-/// A published version of the app.
-#[derive(Clone, Debug)]
-pub struct ReleaseRow {
-    pub id: String,
-    pub version: String,
-    pub code: i64,
-    /// Empty for all platforms.
-    pub platform: String,
-    pub url: String,
-    pub is_required: bool,
-    pub notes: String,
-    pub published_at: Timestamp,
-    pub is_withdrawn: bool,
-}
-
 /// The form of a new release, as typed.
 #[derive(Clone, Debug, Default)]
 pub struct TypedRelease {
@@ -206,71 +153,39 @@ pub struct TypedRelease {
     pub errors: Vec<(String, String)>,
 }
 
-/// The list of releases with the form for a new one.
-#[derive(Clone, Debug)]
-pub struct Releases {
-    pub listing: Listing<ReleaseRow>,
-    pub draft: TypedRelease,
-    /// True if the form is shown as the app would, before publication.
-    pub is_preview: bool,
+/// Renders the form for a new release, or its preview.
+pub fn new_release(cx: &ViewContext, draft: &TypedRelease, is_preview: bool) -> Markup {
+    if is_preview { release_preview(cx, draft) } else { panel("new", cx.t(Text::NewRelease), &release_form(cx, draft)) }
 }
 
-/// Renders the list of releases.
-pub fn releases(cx: &ViewContext, page: &Releases) -> Markup {
-    let columns = with_action(&RELEASE);
-    let view = ListView {
-        id: "releases",
-        caption: Text::Releases,
-        empty: Text::NoReleases,
-        href: href("releases"),
-        bulk: None,
-        export: Some(href("releases/export")),
-    };
-    let body = html! {
-        (layout::heading(cx.t(Text::Releases), None, &html! {}))
-        @if page.is_preview { (release_preview(cx, &page.draft)) }
-        @else { (panel("new", cx.t(Text::NewRelease), &release_form(cx, &page.draft))) }
-        section.card aria-label=(cx.t(Text::Releases)) {
-            (lists::list(cx, &view, &columns, &page.listing, |row| {
-                let withdraw = html! { @if !row.is_withdrawn { (parts::action(cx.t(Text::Withdraw), "small", &forms::post(cx, &href(&format!("releases/{}/withdraw", row.id)), &html! {
-                    (forms::reason(cx, &format!("release-{}", row.id), "", None))
-                    button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
-                }))) } };
-                let mut cells = release_cells(cx, row);
-                cells.push(withdraw);
-                cells
-            }))
+/// The columns of a release.
+pub const RELEASE: &[Column<Release>] = &[
+    column(text(Text::Version), |release| {
+        let version = Cell::text(&release.version);
+        match release.download_url.clone().filter(|url| !url.is_empty()) {
+            Some(url) => version.link(url, Right::Administer),
+            None => version,
         }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Releases), Place::Releases, body))
-}
-
-/// The columns of a release, also in the CSV export.
-pub const RELEASE: [Column; 6] = [
-    text(Text::Version),
-    number(Text::BuildNumber),
-    text(Text::Platform),
-    text(Text::State),
-    text(Text::ReleaseNotes),
-    time(Text::Published),
+    }),
+    column(number(Text::BuildNumber), |release| Cell::text(release.version_code.to_string())),
+    column(text(Text::Platform), |release| match &release.platform {
+        Some(platform) => Cell::word(platform),
+        None => Cell::Label(Text::AllPlatforms),
+    }),
+    column(text(Text::State), |release| {
+        Cell::state(match (release.withdrawn_at, release.is_required) {
+            (Some(_), _) => "withdrawn",
+            (None, true) => "required",
+            (None, false) => "published",
+        })
+    }),
+    column(text(Text::ReleaseNotes), |release| Cell::text(&release.notes)),
+    column(time(Text::Published), |release| Cell::Time(release.published_at)),
+    column(text(Text::Action), |release| match release.withdrawn_at {
+        Some(_) => Cell::Absent,
+        None => withdrawal("releases", release.id),
+    }),
 ];
-
-/// Renders a release as cells.
-pub fn release_cells(cx: &ViewContext, row: &ReleaseRow) -> Vec<Markup> {
-    let state = match (row.is_withdrawn, row.is_required) {
-        (true, _) => "withdrawn",
-        (false, true) => "required",
-        (false, false) => "published",
-    };
-    vec![
-        html! { @if row.url.is_empty() { (row.version) } @else { a href=(row.url) rel="noreferrer" { (row.version) } } },
-        html! { (row.code) },
-        html! { (platform(cx, &row.platform)) },
-        parts::state(cx, state),
-        parts::or_dash(cx, Some(&row.notes)),
-        cx.cell_time(row.published_at),
-    ]
-}
 
 fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
     let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());

@@ -4,16 +4,20 @@ use maud::{Markup, html};
 
 use super::{
     figures::{self, Range},
-    rows::{self, CallRow},
+    rows,
 };
-use crate::http::console::views::{
-    chart::{FigureChart, chart},
-    context::{Right, ViewContext, href},
-    format::{self, with_query},
-    layout::{self, PageBody, Place},
-    lists::{self, ListView, Listing, number, text},
-    parts::{self, panel},
-    texts::{self, Text},
+use crate::{
+    domain::divination::interpretation::CallRecord,
+    http::console::views::{
+        cells,
+        chart::{FigureChart, chart},
+        context::{Right, ViewContext, href},
+        format::{self, with_query},
+        layout::{self, PageBody, Place},
+        lists::{self, number, text},
+        parts::{self, panel},
+        texts::{self, Text},
+    },
 };
 
 /// The usage of a model in the range.
@@ -70,8 +74,8 @@ pub struct ModelsPage<'a> {
     pub charts: Vec<FigureChart<'a>>,
     pub rates: Vec<RateRow>,
     /// The last failures and the last slow calls, for roles that may see users.
-    pub failed: Vec<CallRow>,
-    pub slow: Vec<CallRow>,
+    pub failed: Vec<CallRecord>,
+    pub slow: Vec<CallRecord>,
     /// The last day that the figures contain.
     pub through: String,
 }
@@ -161,43 +165,14 @@ fn usage(cx: &ViewContext, page: &ModelsPage<'_>) -> Markup {
     }
 }
 
-fn calls(cx: &ViewContext, id: &str, title: Text, beside: &Markup, calls: &[CallRow]) -> Markup {
+fn calls(cx: &ViewContext, id: &str, title: Text, beside: &Markup, calls: &[CallRecord]) -> Markup {
     parts::panel_with(
         id,
         cx.t(title),
         beside,
         &html! {
             @if calls.is_empty() { p.empty { (cx.t(Text::NoCalls)) } }
-            @else { (lists::table(cx, title, &rows::CALL, calls.iter().map(|row| rows::call(cx, row)))) }
+            @else { (cells::table(cx, title, rows::CALL, calls)) }
         },
     )
-}
-
-/// Failed or slow model calls.
-#[derive(Clone, Debug)]
-pub struct Calls {
-    /// `failed` or `slow`.
-    pub show: String,
-    pub listing: Listing<CallRow>,
-}
-
-/// Renders failed or slow model calls.
-pub fn all_calls(cx: &ViewContext, page: &Calls) -> Markup {
-    let of = |show: &str| with_query(&href("models/calls"), &[("show", show)]);
-    let tab = |text, show: &str| (text, of(show), page.show == show);
-    let title = if page.show == "slow" { Text::SlowCalls } else { Text::FailedCalls };
-    let view = ListView {
-        id: "calls",
-        caption: title,
-        empty: Text::NoCalls,
-        href: of(&page.show),
-        bulk: None,
-        export: Some(with_query(&href("models/calls/export"), &[("show", &page.show)])),
-    };
-    let body = html! {
-        (layout::heading(cx.t(Text::Interpretations), None, &html! { a.button href=(href("models")) { (cx.t(Text::Models)) } }))
-        (lists::tabs(cx, Text::Presets, &[tab(Text::FailedCalls, "failed"), tab(Text::SlowCalls, "slow")]))
-        section.card aria-label=(cx.t(title)) { (lists::list(cx, &view, &rows::CALL, &page.listing, |row| rows::call(cx, row))) }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Interpretations), Place::Models, body))
 }

@@ -2,103 +2,85 @@
 
 use maud::{Markup, html};
 
-use super::rows::{self, ViolationRow};
-use crate::http::console::views::{
-    context::{Right, ViewContext, href, user_href},
-    format::{self, Timestamp, with_query},
-    forms::{self, Control, Field, ProofField, field},
-    layout::{self, PageBody, Place},
-    lists::{self, Bulk, Filters, ListView, Listing, number, text, time},
-    parts::{self, facts, panel, panel_with},
-    texts::{self, Language, Text, Tone},
+use crate::{
+    domain::moderation::violations::{NameCount, ViolationRecord, Violator},
+    http::console::views::{
+        cells::{self, Cell, Column, column},
+        context::{Right, ViewContext, href, user_href},
+        format::{self, Timestamp, with_query},
+        forms::{self, Control, Field, ProofField, field},
+        layout::{self, PageBody, Place},
+        lists::{self, Bulk, Filters, ListView, Listing, number, text, time},
+        parts::{self, facts, panel, panel_with},
+        texts::{self, Language, Text, Tone},
+    },
 };
 
-/// The filters of refused texts, as typed.
-#[derive(Clone, Debug, Default)]
-pub struct ViolationFilter {
-    pub user: String,
-    pub kind: String,
-    pub content_type: String,
-    pub from: String,
-    pub to: String,
-    /// Faults of the typed values: field and message.
-    pub errors: Vec<(String, String)>,
-}
-
-/// Refused texts with their statistics.
+/// A refused text on its page, or in the review queue.
 #[derive(Clone, Debug)]
-pub struct Violations {
-    pub filter: ViolationFilter,
-    pub listing: Listing<ViolationRow>,
-    pub types: Vec<(String, i64)>,
-    /// Users with many violations: id, count, time of the last.
-    pub frequent: Vec<(String, i64, Timestamp)>,
+pub struct ViolationRow {
+    pub id: String,
+    pub user_id: String,
+    pub content_type: String,
+    pub kind: String,
+    pub masked_text: String,
+    pub matched_words: Vec<String>,
+    pub provider: String,
+    pub created_at: Timestamp,
+    /// The decision of a moderator: `confirmed`, `wrongly_refused` or none.
+    pub review: Option<String>,
 }
 
-/// Renders refused texts.
-pub fn violations(cx: &ViewContext, page: &Violations) -> Markup {
-    let filter = &page.filter;
-    let query = [
-        ("user", filter.user.as_str()),
-        ("type", &filter.kind),
-        ("contentType", &filter.content_type),
-        ("from", &filter.from),
-        ("to", &filter.to),
-    ];
-    let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
-    let mut kinds = vec![("", cx.t(Text::AnyType).to_owned())];
-    kinds.extend(page.types.iter().map(|(kind, _)| (kind.as_str(), texts::code(cx.language, kind).to_owned())));
-    let mut contents = vec![("", cx.t(Text::AnyContent).to_owned())];
-    contents.extend(
-        ["nickname", "signature", "question", "answer"].map(|kind| (kind, texts::code(cx.language, kind).to_owned())),
-    );
-    let filters = Filters {
-        action: href("moderation"),
-        fields: vec![
-            Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
-            Field::new("type", Text::ViolationType, Control::Select(kinds), &filter.kind),
-            Field::new("contentType", Text::ContentType, Control::Select(contents), &filter.content_type)
-                .error(error("contentType")),
-            Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
-            Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
-        ],
-        presets: Vec::new(),
-        region: "violations",
-    };
-    let view = ListView {
-        id: "violations",
-        caption: Text::Violations,
-        empty: Text::NoViolations,
-        href: with_query(&href("moderation"), &query),
-        bulk: cx.may(Right::Moderate).then(|| Bulk {
-            action: href("moderation/bulk"),
-            controls: html! {
-                (forms::reason(cx, "bulk", "", None))
-                div.actions {
-                    button.button type="submit" name="act" value="reset-nickname" { (cx.t(Text::ResetNickname)) }
-                    button.button.danger type="submit" name="act" value="suspend" { (cx.t(Text::SuspendUser)) }
-                }
-            },
-        }),
-        export: Some(with_query(&href("moderation/export"), &query)),
-    };
-    let columns: Vec<_> = rows::VIOLATION.into_iter().chain([text(Text::Action)]).collect();
-    let body = html! {
-        (layout::heading(cx.t(Text::Violations), None, &html! {}))
-        (lists::filters(cx, &filters))
-        section.card aria-label=(cx.t(Text::Violations)) { (lists::list(cx, &view, &columns, &page.listing, |row| with_action(cx, row))) }
+/// The columns of a list of refused texts.
+pub const VIOLATION: &[Column<ViolationRecord>] = &[
+    column(text(Text::MaskedText), |found| {
+        let page = href(&format!("moderation/violations/{}", found.id));
+        let text = Some(&found.masked_text).filter(|text| !text.is_empty()).cloned();
+        Cell::Quoted(text.unwrap_or_else(|| found.id.to_string())).link(page, Right::Moderate)
+    }),
+    column(text(Text::ViolationType), |found| Cell::word(&found.violation_type)),
+    column(text(Text::ContentType), |found| Cell::word(&found.content_type)),
+    column(text(Text::User), |found| Cell::User(found.user)),
+    column(text(Text::DetectedBy), |found| Cell::word(&found.provider)),
+    column(text(Text::Reviewed), |found| Cell::optional(found.acquitted_at, |_| Cell::state("wrongly_refused"))),
+    column(time(Text::Time), |found| Cell::Time(found.at)),
+    column(text(Text::Action), |found| {
+        let (id, user) = (found.id.to_string(), found.user.to_string());
+        Cell::html(move |cx| html! { @if cx.may(Right::Moderate) { (user_action(cx, &id, &user)) } })
+    }),
+];
+
+/// Returns what a moderator may do about the users of several texts.
+pub fn bulk(cx: &ViewContext) -> Bulk {
+    Bulk {
+        action: href("moderation/bulk"),
+        controls: html! {
+            (forms::reason(cx, "bulk", "", None))
+            div.actions {
+                button.button type="submit" name="act" value="reset-nickname" { (cx.t(Text::ResetNickname)) }
+                button.button.danger type="submit" name="act" value="suspend" { (cx.t(Text::SuspendUser)) }
+            }
+        },
+    }
+}
+
+const FREQUENT: &[Column<Violator>] = &[
+    column(text(Text::User), |one| Cell::User(one.user)),
+    column(number(Text::Violations), |one| Cell::Number(one.count)),
+    column(time(Text::Last), |one| Cell::Time(one.last_at)),
+];
+
+/// Renders the numbers of refused texts by type, and the users with many.
+pub fn statistics(cx: &ViewContext, types: &[NameCount], frequent: &[Violator]) -> Markup {
+    html! {
         div.columns {
-            (panel("types", cx.t(Text::ByType), &bars(cx, &page.types)))
+            (panel("types", cx.t(Text::ByType), &bars(cx, types)))
             (panel("frequent", cx.t(Text::FrequentViolators), &html! {
-                @if page.frequent.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
-                    (lists::table(cx, Text::FrequentViolators, &[text(Text::User), number(Text::Violations), time(Text::Last)], page.frequent.iter().map(|(user, count, last)| vec![
-                        parts::user_link(cx, user), html! { (format::number(*count)) }, cx.cell_time(*last),
-                    ])))
-                }
+                @if frequent.is_empty() { p.empty { (cx.t(Text::Nothing)) } }
+                @else { (cells::table(cx, Text::FrequentViolators, FREQUENT, frequent)) }
             }))
         }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Violations), Place::Violations, body))
+    }
 }
 
 /// Renders one refused text with its masked parts marked.
@@ -120,7 +102,7 @@ pub fn rejected_text(cx: &ViewContext, row: &ViolationRow) -> Markup {
                 (Text::Time, cx.time(row.created_at)),
             ]))
             div.actions {
-                (user_action(cx, row))
+                (user_action(cx, &row.id, &row.user_id))
                 @if let Some(review) = &row.review { (parts::state(cx, review)) } @else { (acquit(cx, row)) }
             }
         }
@@ -156,22 +138,13 @@ fn masked_parts(text: &str) -> Vec<(&str, bool)> {
     parts
 }
 
-/// Adds a link to the page of the text, and what a moderator may do about the user.
-fn with_action(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
-    let mut cells = rows::violation(cx, row);
-    cells[0] = html! { a href=(href(&format!("moderation/violations/{}", row.id))) { (cells[0]) @if row.masked_text.is_empty() { (row.id) } } };
-    cells[0] = lists::pick(cx, &row.id, &cells[0]);
-    cells.push(user_action(cx, row));
-    cells
-}
-
-fn user_action(cx: &ViewContext, row: &ViolationRow) -> Markup {
-    let user = user_href(&row.user_id);
+fn user_action(cx: &ViewContext, id: &str, user: &str) -> Markup {
+    let user = user_href(user);
     let form = forms::post(
         cx,
         &format!("{user}/reset-nickname"),
         &html! {
-            (forms::reason(cx, &format!("violation-{}", row.id), "", None))
+            (forms::reason(cx, &format!("violation-{id}"), "", None))
             div.actions {
                 button.button type="submit" { (cx.t(Text::ResetNickname)) }
                 button.button.danger type="submit" formaction={ (user) "/suspend" } { (cx.t(Text::SuspendUser)) }
@@ -181,12 +154,15 @@ fn user_action(cx: &ViewContext, row: &ViolationRow) -> Markup {
     parts::action(cx.t(Text::ActOnUser), "small", &form)
 }
 
-/// Renders counts with bars.
-fn bars(cx: &ViewContext, counts: &[(String, i64)]) -> Markup {
-    let high = counts.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+/// Renders counts with bars. The name leads to the texts of the type.
+fn bars(cx: &ViewContext, counts: &[NameCount]) -> Markup {
+    let high = counts.iter().map(|one| one.count).max().unwrap_or(1).max(1);
     html! {
-        dl.bars { @for (name, count) in counts {
-            div { dt { (texts::code(cx.language, name)) } dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } } }
+        dl.bars { @for NameCount { name, count } in counts {
+            div {
+                dt { a href=(with_query(&href("moderation"), &[("type", name)])) { (texts::code(cx.language, name)) } }
+                dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } }
+            }
         } }
     }
 }

@@ -2,130 +2,20 @@
 
 use maud::{Markup, html};
 
-use super::rows::{self, EntryRow, OrderRow};
-use crate::http::console::views::{
-    context::{Right, ViewContext, href, order_href},
-    format::{self, ShownMoney, Timestamp, with_query},
-    forms::{self, Control, Field, ProofField, field},
-    layout::{self, PageBody, Place},
-    lists::{self, Bulk, Filters, ListView, Listing, text, time},
-    parts::{self, facts, panel},
-    texts::{self, Text, Tone},
+use super::rows::{self, CallbackRow};
+use crate::{
+    domain::money::{ledger::LedgerEntry, payments::refunds::Refund},
+    http::console::views::{
+        cells,
+        context::{Right, ViewContext, order_href},
+        format::{self, ShownMoney, Timestamp},
+        forms::{self, Control, Field, ProofField, field},
+        layout::{self, PageBody, Place},
+        parts::{self, facts, panel},
+        texts::{self, Text, Tone},
+    },
+    types::Currency,
 };
-
-/// The filters, as typed.
-#[derive(Clone, Debug, Default)]
-pub struct TypedOrderFilter {
-    pub state: String,
-    pub user: String,
-    pub min: String,
-    pub max: String,
-    pub from: String,
-    pub to: String,
-    /// Errors of fields that could not be read, by name.
-    pub errors: Vec<(String, String)>,
-}
-
-/// The list with its filters.
-#[derive(Clone, Debug)]
-pub struct Orders {
-    pub filter: TypedOrderFilter,
-    pub listing: Listing<OrderRow>,
-}
-
-const STATES: [&str; 6] = ["review", "created", "paid", "credited", "refunded", "closed"];
-
-/// Renders the list of orders.
-pub fn list(cx: &ViewContext, orders: &Orders) -> Markup {
-    let filter = &orders.filter;
-    let query = [
-        ("state", filter.state.as_str()),
-        ("user", &filter.user),
-        ("min", &filter.min),
-        ("max", &filter.max),
-        ("from", &filter.from),
-        ("to", &filter.to),
-    ];
-    let preset = |text, state: &str| (text, with_query(&href("orders"), &[("state", state)]), filter.state == state);
-    let mut states = vec![("", cx.t(Text::AnyState).to_owned())];
-    states.extend(STATES.map(|state| (state, texts::state(cx.language, state).1.to_owned())));
-    let error = |name: &str| filter.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
-    let filters = Filters {
-        action: href("orders"),
-        fields: vec![
-            Field::new("state", Text::State, Control::Select(states), &filter.state).error(error("state")),
-            Field::new("user", Text::UserId, Control::Text, &filter.user).error(error("user")),
-            Field::new("min", Text::MinAmount, Control::Decimal, &filter.min).error(error("min")),
-            Field::new("max", Text::MaxAmount, Control::Decimal, &filter.max).error(error("max")),
-            Field::new("from", Text::From, Control::Moment, &filter.from).error(error("from")),
-            Field::new("to", Text::To, Control::Moment, &filter.to).error(error("to")),
-        ],
-        presets: vec![
-            preset(Text::All, ""),
-            preset(Text::InReview, "review"),
-            preset(Text::StatePaid, "paid"),
-            preset(Text::StateRefunded, "refunded"),
-        ],
-        region: "orders",
-    };
-    let view = ListView {
-        id: "orders",
-        caption: Text::Orders,
-        empty: Text::NoOrders,
-        href: with_query(&href("orders"), &query),
-        bulk: cx.may(Right::SupportUsers).then(|| Bulk {
-            action: href("orders/bulk"),
-            controls: html! {
-                (forms::reason(cx, "bulk", "", None))
-                button.button.primary type="submit" name="act" value="query" { (cx.t(Text::AskProvider)) }
-            },
-        }),
-        export: Some(with_query(&href("orders/export"), &query)),
-    };
-    let body = html! {
-        (layout::heading(cx.t(Text::Orders), None, &html! {
-            a.button href=(href("orders/bills")) { (cx.t(Text::Bills)) }
-            a.button href=(href("orders/callbacks")) { (cx.t(Text::Callbacks)) }
-        }))
-        (lists::filters(cx, &filters))
-        section.card aria-label=(cx.t(Text::Orders)) { (lists::list(cx, &view, &rows::ORDER, &orders.listing, |row| picked(cx, row))) }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Orders), Place::Orders, body))
-}
-
-fn picked(cx: &ViewContext, row: &OrderRow) -> Vec<Markup> {
-    let mut cells = rows::order(cx, row);
-    cells[0] = lists::pick(cx, &row.order_no, &cells[0]);
-    cells
-}
-
-/// A message of the payment provider.
-#[derive(Clone, Debug)]
-pub struct CallbackRow {
-    pub id: String,
-    pub received_at: Timestamp,
-    pub channel: String,
-    pub is_genuine: bool,
-    pub verdict: String,
-    pub reason: Option<String>,
-    pub order_no: Option<String>,
-    /// False for a callback that names an order that does not exist.
-    pub has_order: bool,
-    pub trade_no: Option<String>,
-    pub replay_of: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct RefundRow {
-    pub refund_no: String,
-    pub amount: ShownMoney,
-    pub state: String,
-    pub reason: String,
-    pub actor: String,
-    pub failure: Option<String>,
-    pub created_at: Timestamp,
-    pub finished_at: Option<Timestamp>,
-}
 
 /// The provider's answer to a query.
 #[derive(Clone, Debug)]
@@ -165,8 +55,8 @@ pub struct OrderPage {
     /// Events of the order with their times.
     pub times: Vec<(Text, Timestamp)>,
     pub callbacks: Vec<CallbackRow>,
-    pub refunds: Vec<RefundRow>,
-    pub entries: Vec<EntryRow>,
+    pub refunds: Vec<(Refund, Currency)>,
+    pub entries: Vec<LedgerEntry>,
     pub inquiry: Option<ProviderAnswer>,
     pub forms: OrderForms,
 }
@@ -202,7 +92,7 @@ pub fn page(cx: &ViewContext, order: &OrderPage) -> Markup {
         (refunds(cx, &order.refunds))
         (panel("entries", cx.t(Text::LedgerEntries), &html! {
             @if order.entries.is_empty() { p.empty { (cx.t(Text::NothingYet)) } }
-            @else { (lists::table(cx, Text::LedgerEntries, &rows::ENTRY, order.entries.iter().map(|row| rows::entry(cx, row)))) }
+            @else { (cells::table(cx, Text::LedgerEntries, rows::ENTRY, &order.entries)) }
         }))
     };
     layout::page(cx, &PageBody::new(title, Place::Orders, body))
@@ -327,97 +217,18 @@ fn callbacks(cx: &ViewContext, title: Text, callbacks: &[CallbackRow]) -> Markup
         cx.t(title),
         &html! {
             @if callbacks.is_empty() { p.empty { (cx.t(Text::NoCallbacks)) } }
-            @else { (lists::table(cx, title, &CALLBACK, callbacks.iter().map(|row| callback(cx, row)))) }
+            @else { (cells::table(cx, title, rows::CALLBACK, callbacks)) }
         },
     )
 }
 
-pub const CALLBACK: [lists::Column; 7] = [
-    text(Text::Id),
-    time(Text::Received),
-    text(Text::Effect),
-    text(Text::SignatureValid),
-    text(Text::Order),
-    text(Text::TradeNumber),
-    text(Text::Action),
-];
-
-pub fn callback(cx: &ViewContext, row: &CallbackRow) -> Vec<Markup> {
-    vec![
-        html! { code { (row.id) } @if let Some(of) = &row.replay_of { " " span.hint { (texts::replay_of(cx.language, of)) } } },
-        cx.cell_time(row.received_at),
-        html! { (parts::state(cx, &row.verdict)) " " @if let Some(reason) = &row.reason { span.hint { (texts::code(cx.language, reason)) } } },
-        parts::badge(
-            if row.is_genuine { Tone::Good } else { Tone::Bad },
-            cx.t(if row.is_genuine { Text::Yes } else { Text::No }),
-        ),
-        match &row.order_no {
-            Some(order) if row.has_order => parts::order_link(cx, order),
-            Some(order) => html! { code { (order) } },
-            None => parts::dash(cx),
-        },
-        match &row.trade_no {
-            Some(trade) => html! { code { (trade) } },
-            None => parts::dash(cx),
-        },
-        html! { @if cx.may(Right::Administer) { (forms::button(cx, &href(&format!("orders/callbacks/{}/replay", row.id)), cx.t(Text::ReplayCallback), "small")) } },
-    ]
-}
-
-fn refunds(cx: &ViewContext, refunds: &[RefundRow]) -> Markup {
-    let columns = [
-        text(Text::RefundNumber),
-        text(Text::State),
-        lists::number(Text::Amount),
-        text(Text::Actor),
-        text(Text::Reason),
-        text(Text::Failure),
-        time(Text::Created),
-    ];
+fn refunds(cx: &ViewContext, refunds: &[(Refund, Currency)]) -> Markup {
     panel(
         "refunds",
         cx.t(Text::Refunds),
         &html! {
-            @if refunds.is_empty() { p.empty { (cx.t(Text::NoRefunds)) } } @else {
-                (lists::table(cx, Text::Refunds, &columns, refunds.iter().map(|row| vec![
-                    html! { code.id { (row.refund_no) } },
-                    parts::state(cx, &row.state),
-                    html! { (row.amount.text()) },
-                    html! { code.actor { (row.actor) } },
-                    html! { (row.reason) },
-                    parts::or_dash(cx, row.failure.as_deref()),
-                    cx.cell_time(row.created_at),
-                ])))
-            }
+            @if refunds.is_empty() { p.empty { (cx.t(Text::NoRefunds)) } }
+            @else { (cells::table(cx, Text::Refunds, rows::REFUND, refunds)) }
         },
     )
-}
-
-/// All callbacks, also those without an order.
-#[derive(Clone, Debug)]
-pub struct Callbacks {
-    /// An effect, or empty for all.
-    pub verdict: String,
-    pub listing: Listing<CallbackRow>,
-}
-
-/// Renders all callbacks.
-pub fn all_callbacks(cx: &ViewContext, page: &Callbacks) -> Markup {
-    let path = href("orders/callbacks");
-    let preset = |text, verdict: &str| (text, with_query(&path, &[("verdict", verdict)]), page.verdict == verdict);
-    let presets = [preset(Text::All, ""), preset(Text::Rejected, "rejected"), preset(Text::InReview, "review")];
-    let view = ListView {
-        id: "all-callbacks",
-        caption: Text::Callbacks,
-        empty: Text::NoCallbacks,
-        href: with_query(&path, &[("verdict", &page.verdict)]),
-        bulk: None,
-        export: Some(with_query(&href("orders/callbacks/export"), &[("verdict", &page.verdict)])),
-    };
-    let body = html! {
-        (layout::heading(cx.t(Text::Callbacks), None, &html! { a.button href=(href("orders")) { (cx.t(Text::Orders)) } }))
-        (lists::tabs(cx, Text::Presets, &presets))
-        section.card aria-label=(cx.t(Text::Callbacks)) { (lists::list(cx, &view, &CALLBACK, &page.listing, |row| callback(cx, row))) }
-    };
-    layout::page(cx, &PageBody::new(cx.t(Text::Callbacks), Place::Orders, body))
 }

@@ -1,238 +1,168 @@
-//! Rows that several pages list: orders, ledger entries, violations, model calls, requests, audit events.
+//! Columns of rows that several pages list.
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{Right, ViewContext, href},
-    format::{self, ShownMoney, Timestamp, with_query},
-    lists::{Column, number, text, time},
-    parts::{self, or_dash, order_link, state, user_link},
-    texts::{self, Text},
+use crate::{
+    domain::{
+        divination::interpretation::CallRecord,
+        money::{
+            ledger::{Asset, LedgerEntry},
+            payments::{callbacks::Callback, order::Order, refunds::Refund},
+            purchases::purchase::StorePurchase,
+        },
+        operations::{audit::StoredAuditEvent, network_log::search::Logged},
+    },
+    http::console::views::{
+        cells::{Cell, Column, column},
+        context::{Right, ViewContext, href},
+        format::{self, ShownMoney, with_query},
+        forms,
+        lists::{number, text, time},
+        texts::{self, Text, Tone},
+    },
+    types::Currency,
 };
-
-/// An order in a list.
-#[derive(Clone, Debug)]
-pub struct OrderRow {
-    pub order_no: String,
-    pub user_id: String,
-    pub amount: ShownMoney,
-    /// `coin` or `point`.
-    pub asset: String,
-    /// The number of coins or points.
-    pub count: u32,
-    pub state: String,
-    pub reason: Option<String>,
-    pub created_at: Timestamp,
-}
-
-pub const ORDER: [Column; 7] = [
-    text(Text::Order),
-    text(Text::State),
-    number(Text::Amount),
-    number(Text::CoinsOrPoints),
-    text(Text::User),
-    time(Text::Created),
-    text(Text::Cause),
-];
 
 /// Shows how much an order brings. Coins, which most bring, are not named.
 pub fn count(cx: &ViewContext, count: impl Into<i64>, asset: &str) -> Markup {
     html! { (format::number(count.into())) @if asset != "coin" { " " (texts::code(cx.language, asset)) } }
 }
 
-pub fn order(cx: &ViewContext, row: &OrderRow) -> Vec<Markup> {
-    vec![
-        order_link(cx, &row.order_no),
-        state(cx, &row.state),
-        html! { (row.amount.text()) },
-        count(cx, row.count, &row.asset),
-        user_link(cx, &row.user_id),
-        cx.cell_time(row.created_at),
-        or_dash(cx, row.reason.as_deref().map(|reason| texts::code(cx.language, reason))),
-    ]
+fn count_of(count: i64, asset: Asset) -> Cell {
+    let count = Cell::Number(count);
+    if asset == Asset::Coin { count } else { count.explained(Cell::word(asset.name())) }
 }
 
-/// An entry of the ledger.
-#[derive(Clone, Debug)]
-pub struct EntryRow {
-    pub seq: i64,
-    /// `coin` or `point`.
-    pub asset: String,
-    pub kind: String,
-    pub delta: i64,
-    pub balance_after: i64,
-    pub reference: Option<String>,
-    pub created_at: Timestamp,
+fn reason(reason: Option<&String>) -> Cell {
+    Cell::optional(reason, Cell::word)
 }
 
-pub const ENTRY: [Column; 6] = [
-    time(Text::Time),
-    text(Text::EntryKind),
-    number(Text::Change),
-    number(Text::BalanceAfter),
-    text(Text::Asset),
-    text(Text::Reference),
+pub const ORDER: &[Column<Order>] = &[
+    column(text(Text::Order), |order| Cell::Order(order.order_no.clone())),
+    column(text(Text::State), |order| Cell::state(order.state.name())),
+    column(number(Text::Amount), |order| Cell::Money(ShownMoney(order.amount.as_fen(), order.currency))),
+    column(number(Text::CoinsOrPoints), |order| count_of(order.coin_count.into(), order.asset)),
+    column(text(Text::User), |order| Cell::User(order.user)),
+    column(time(Text::Created), |order| Cell::Time(order.created_at)),
+    column(text(Text::Cause), |order| reason(order.reason.as_ref())),
 ];
 
-pub fn entry(cx: &ViewContext, row: &EntryRow) -> Vec<Markup> {
-    let order = row.reference.as_deref().and_then(|reference| reference.strip_prefix("order:"));
-    vec![
-        cx.cell_time(row.created_at),
-        html! { (texts::code(cx.language, &row.kind)) },
-        html! { span.change.(if row.delta < 0 { "minus" } else { "plus" }) { (format::change(row.delta)) } },
-        html! { (format::number(row.balance_after)) },
-        html! { (texts::code(cx.language, &row.asset)) },
-        match (order, &row.reference) {
-            (Some(order), _) => order_link(cx, order.split('/').next().unwrap_or(order)),
-            (None, Some(reference)) => html! { code { (reference) } },
-            (None, None) => parts::dash(cx),
-        },
-    ]
-}
-
-/// A refused text.
-#[derive(Clone, Debug)]
-pub struct ViolationRow {
-    pub id: String,
-    pub user_id: String,
-    pub content_type: String,
-    pub kind: String,
-    pub masked_text: String,
-    pub matched_words: Vec<String>,
-    pub provider: String,
-    pub created_at: Timestamp,
-    /// The decision of a moderator: `confirmed`, `wrongly_refused` or none.
-    pub review: Option<String>,
-}
-
-pub const VIOLATION: [Column; 7] = [
-    text(Text::MaskedText),
-    text(Text::ViolationType),
-    text(Text::ContentType),
-    text(Text::User),
-    text(Text::DetectedBy),
-    text(Text::Reviewed),
-    time(Text::Time),
+pub const ENTRY: &[Column<LedgerEntry>] = &[
+    column(time(Text::Time), |entry| Cell::Time(entry.created_at)),
+    column(text(Text::EntryKind), |entry| Cell::word(entry.kind.name())),
+    column(number(Text::Change), |entry| Cell::Change(entry.delta)),
+    column(number(Text::BalanceAfter), |entry| Cell::Number(entry.balance_after)),
+    column(text(Text::Asset), |entry| Cell::word(entry.asset.name())),
+    column(text(Text::Reference), |entry| {
+        Cell::optional(entry.reference.as_deref(), |reference| match reference.strip_prefix("order:") {
+            Some(order) => Cell::Order(order.split('/').next().unwrap_or(order).to_owned()),
+            None => Cell::Code(reference.to_owned()),
+        })
+    }),
 ];
 
-pub fn violation(cx: &ViewContext, row: &ViolationRow) -> Vec<Markup> {
-    vec![
-        html! { span.quoted { (row.masked_text) } },
-        html! { (texts::code(cx.language, &row.kind)) },
-        html! { (texts::code(cx.language, &row.content_type)) },
-        user_link(cx, &row.user_id),
-        html! { (texts::code(cx.language, &row.provider)) },
-        match &row.review {
-            Some(review) => state(cx, review),
-            None => parts::dash(cx),
-        },
-        cx.cell_time(row.created_at),
-    ]
-}
+/// A callback, and true if its order exists.
+pub type CallbackRow = (Callback, bool);
 
-/// A call of a language model.
-#[derive(Clone, Debug)]
-pub struct CallRow {
-    pub trace_id: String,
-    pub user_id: Option<String>,
-    pub status: String,
-    pub provider: String,
-    pub model: String,
-    pub duration_ms: Option<i64>,
-    pub error_class: Option<String>,
-    pub is_helpful: Option<bool>,
-    pub created_at: Timestamp,
-}
-
-pub const CALL: [Column; 8] = [
-    text(Text::TraceId),
-    text(Text::Outcome),
-    text(Text::Model),
-    number(Text::Duration),
-    text(Text::Failure),
-    text(Text::User),
-    number(Text::Rating),
-    time(Text::Time),
+pub const CALLBACK: &[Column<CallbackRow>] = &[
+    column(text(Text::Id), |(callback, _)| {
+        let id = Cell::Code(callback.id.to_string());
+        match callback.replay_of {
+            Some(of) => id.explained(Cell::ReplayOf(of.to_string())),
+            None => id,
+        }
+    }),
+    column(time(Text::Received), |(callback, _)| Cell::Time(callback.received_at)),
+    column(text(Text::Effect), |(callback, _)| {
+        let effect = Cell::state(&callback.verdict);
+        if callback.reason.is_some() { effect.explained(reason(callback.reason.as_ref())) } else { effect }
+    }),
+    column(text(Text::SignatureValid), |(callback, _)| {
+        if callback.is_genuine { Cell::Badge(Tone::Good, Text::Yes) } else { Cell::Badge(Tone::Bad, Text::No) }
+    }),
+    column(text(Text::Order), |(callback, has_order)| {
+        let cell = if *has_order { Cell::Order } else { Cell::Code };
+        Cell::optional(callback.order_no.clone(), cell)
+    }),
+    column(text(Text::TradeNumber), |(callback, _)| Cell::optional(callback.trade_no.clone(), Cell::Code)),
+    column(text(Text::Action), |(callback, _)| {
+        let page = href(&format!("orders/callbacks/{}/replay", callback.id));
+        Cell::html(move |cx| {
+            html! {
+                @if cx.may(Right::Administer) { (forms::button(cx, &page, cx.t(Text::ReplayCallback), "small")) }
+            }
+        })
+    }),
 ];
 
-pub fn call(cx: &ViewContext, row: &CallRow) -> Vec<Markup> {
-    vec![
-        html! { @if cx.may(Right::SupportUsers) { a href=(with_query(&href("search"), &[("q", &row.trace_id)])) { code.id.trace { (row.trace_id) } } } @else { code.id.trace { (row.trace_id) } } },
-        state(cx, &row.status),
-        html! { (row.model) " " span.hint { (texts::code(cx.language, &row.provider)) } },
-        html! { @match row.duration_ms { Some(ms) => (format::milliseconds(ms)), None => (parts::dash(cx)) } },
-        html! { @match &row.error_class { Some(class) => (texts::code(cx.language, class)), None => (parts::dash(cx)) } },
-        html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
-        html! { @match row.is_helpful { Some(true) => (cx.t(Text::Helpful)), Some(false) => (cx.t(Text::NotHelpful)), None => (parts::dash(cx)) } },
-        cx.cell_time(row.created_at),
-    ]
-}
-
-/// A request of the network log.
-#[derive(Clone, Debug)]
-pub struct RequestRow {
-    pub at: Timestamp,
-    pub method: String,
-    pub route: Option<String>,
-    pub status: u16,
-    pub duration_us: i64,
-    pub user_id: Option<String>,
-    pub client_ip: String,
-    pub request_id: String,
-}
-
-pub const REQUEST: [Column; 7] = [
-    time(Text::Time),
-    number(Text::Status),
-    text(Text::Route),
-    number(Text::Duration),
-    text(Text::ClientAddress),
-    text(Text::User),
-    text(Text::RequestId),
+/// A refund, and the currency of its order.
+pub const REFUND: &[Column<(Refund, Currency)>] = &[
+    column(text(Text::RefundNumber), |(refund, _)| Cell::Id(refund.refund_no.clone())),
+    column(text(Text::State), |(refund, _)| Cell::state(refund.state.name())),
+    column(number(Text::Amount), |(refund, currency)| Cell::Money(ShownMoney(refund.amount.as_fen(), *currency))),
+    column(text(Text::Actor), |(refund, _)| Cell::Actor(refund.actor.clone())),
+    column(text(Text::Reason), |(refund, _)| Cell::text(&refund.reason)),
+    column(text(Text::Failure), |(refund, _)| Cell::optional(refund.failure.as_ref(), Cell::text)),
+    column(time(Text::Created), |(refund, _)| Cell::Time(refund.created_at)),
 ];
 
-pub fn request(cx: &ViewContext, row: &RequestRow) -> Vec<Markup> {
-    let by_client = with_query(&href("network-log"), &[("client", &row.client_ip)]);
-    vec![
-        cx.cell_time(row.at),
-        html! { span.status.(if row.status >= 500 { "st5" } else if row.status >= 400 { "st4" } else { "st2" }) { (row.status) } },
-        html! { code { (row.method) " " @match &row.route { Some(route) => (route), None => "–" } } },
-        html! { (format::duration(row.duration_us)) },
-        html! { a href=(by_client) { code { (row.client_ip) } } },
-        html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
-        html! { code.id { (row.request_id) } },
-    ]
-}
-
-/// An event of the audit.
-#[derive(Clone, Debug)]
-pub struct AuditEventRow {
-    pub at: Timestamp,
-    pub actor: String,
-    pub action: String,
-    pub user_id: Option<String>,
-    pub outcome: u16,
-    pub reason: Option<String>,
-    pub client_ip: Option<String>,
-    pub request_id: Option<String>,
-}
-
-pub const AUDIT: [Column; 6] = [
-    time(Text::Time),
-    text(Text::Actor),
-    text(Text::Action),
-    text(Text::User),
-    number(Text::Outcome),
-    text(Text::Reason),
+pub const PURCHASE: &[Column<StorePurchase>] = &[
+    column(text(Text::Purchase), |purchase| {
+        let product = purchase.product.as_ref().map(|product| &product.id).or(purchase.store_product.as_ref());
+        Cell::Purchase(purchase.id.to_string(), product.cloned())
+    }),
+    column(text(Text::Store), |purchase| {
+        let store = Cell::word(purchase.key.store.name());
+        if purchase.is_test() { store.explained(Cell::word("sandbox")) } else { store }
+    }),
+    column(text(Text::State), |purchase| Cell::state(purchase.state.name())),
+    column(number(Text::Amount), |purchase| {
+        Cell::optional(purchase.price_in_hundredths(), |(price, currency)| Cell::Money(ShownMoney(price, currency)))
+    }),
+    column(number(Text::CoinsOrPoints), |purchase| count_of(purchase.coin_count + purchase.bonus, purchase.asset())),
+    column(text(Text::User), |purchase| Cell::optional(purchase.user, Cell::User)),
+    column(time(Text::Created), |purchase| Cell::Time(purchase.created_at)),
+    column(text(Text::Cause), |purchase| reason(purchase.reason.as_ref())),
 ];
 
-pub fn audit(cx: &ViewContext, row: &AuditEventRow) -> Vec<Markup> {
-    vec![
-        cx.cell_time(row.at),
-        html! { code.actor { (row.actor) } },
-        html! { code { (row.action) } },
-        html! { @match &row.user_id { Some(user) => (user_link(cx, user)), None => (parts::dash(cx)) } },
-        html! { span.status.(if row.outcome >= 400 { "st4" } else { "st2" }) { (row.outcome) } },
-        or_dash(cx, row.reason.as_deref()),
-    ]
-}
+pub const CALL: &[Column<CallRecord>] = &[
+    column(text(Text::TraceId), |call| {
+        let search = with_query(&href("search"), &[("q", &call.trace_id)]);
+        Cell::TraceId(call.trace_id.clone()).link(search, Right::SupportUsers)
+    }),
+    column(text(Text::Outcome), |call| Cell::state(call.status.name())),
+    column(text(Text::Model), |call| Cell::text(&call.model).explained(Cell::word(&call.provider))),
+    column(number(Text::Duration), |call| Cell::optional(call.duration_ms, Cell::Milliseconds)),
+    column(text(Text::Failure), |call| reason(call.error_class.as_ref())),
+    column(text(Text::User), |call| Cell::User(call.user)),
+    column(number(Text::Rating), |call| {
+        Cell::optional(call.rating.as_ref(), |rating| {
+            Cell::Label(if rating.is_helpful { Text::Helpful } else { Text::NotHelpful })
+        })
+    }),
+    column(time(Text::Time), |call| Cell::Time(call.created_at)),
+];
+
+pub const REQUEST: &[Column<Logged>] = &[
+    column(time(Text::Time), |request| Cell::Time(request.at)),
+    column(number(Text::Status), |request| Cell::Status(request.status)),
+    column(text(Text::Route), |request| {
+        Cell::Code(format!("{} {}", request.method, request.route.as_deref().unwrap_or("–")))
+    }),
+    column(number(Text::Duration), |request| Cell::Microseconds(request.duration_us)),
+    column(text(Text::ClientAddress), |request| {
+        let requests = with_query(&href("network-log"), &[("clientIp", &request.client_ip)]);
+        Cell::Code(request.client_ip.clone()).link(requests, Right::SupportUsers)
+    }),
+    column(text(Text::User), |request| Cell::optional(request.user, Cell::User)),
+    column(text(Text::RequestId), |request| Cell::Id(request.request_id.clone())),
+];
+
+pub const AUDIT: &[Column<StoredAuditEvent>] = &[
+    column(time(Text::Time), |stored| Cell::Time(stored.at)),
+    column(text(Text::Actor), |stored| Cell::Actor(stored.event.actor.clone())),
+    column(text(Text::Action), |stored| Cell::Code(stored.event.action.clone())),
+    column(text(Text::User), |stored| Cell::optional(stored.event.user, Cell::User)),
+    column(number(Text::Outcome), |stored| Cell::Status(stored.event.outcome)),
+    column(text(Text::Reason), |stored| Cell::optional(stored.event.reason.as_ref(), Cell::text)),
+];

@@ -2,18 +2,28 @@
 
 use maud::{Markup, html};
 
-use super::missing_coins::{self, CoinVerdict};
-use super::purchases::{self, PurchaseRow};
-use super::rows::{self, AuditEventRow, CallRow, EntryRow, OrderRow, RequestRow, ViolationRow};
-use crate::http::console::views::{
-    context::{Right, ViewContext, href, user_href},
-    format::{self, Timestamp, with_query},
-    forms::{self, Control, Field, ProofField, field},
-    layout::{self, PageBody, Place},
-    lists::{self, Column, number, text, time},
-    masked::{Masked, masked},
-    parts::{self, facts, or_dash, panel, panel_with},
-    texts::{self, Text, Tone},
+use super::{
+    missing_coins::{self, CoinVerdict},
+    moderation, rows,
+};
+use crate::{
+    domain::{
+        divination::interpretation::CallRecord,
+        moderation::violations::ViolationRecord,
+        money::{ledger::LedgerEntry, payments::order::Order, purchases::purchase::StorePurchase},
+        operations::{audit::StoredAuditEvent, network_log::search::Logged},
+    },
+    http::console::views::{
+        cells::{self, Column},
+        context::{Right, ViewContext, href, user_href},
+        format::{self, Timestamp, with_query},
+        forms::{self, Control, Field, ProofField, field},
+        layout::{self, PageBody, Place},
+        lists::{self, Heading, number, text, time},
+        masked::{Masked, masked},
+        parts::{self, facts, or_dash, panel, panel_with},
+        texts::{self, Text, Tone},
+    },
 };
 
 /// The balance of an asset.
@@ -145,26 +155,26 @@ pub struct UserPage {
     pub balances: Vec<Balance>,
     pub verdict: CoinVerdict,
     pub issues: Vec<IssueRow>,
-    pub entries: Vec<EntryRow>,
+    pub entries: Vec<LedgerEntry>,
     pub changes: Vec<ChangeRow>,
-    pub orders: Vec<OrderRow>,
-    pub purchases: Vec<PurchaseRow>,
+    pub orders: Vec<Order>,
+    pub purchases: Vec<StorePurchase>,
     pub identities: Vec<IdentityRow>,
     pub devices: Vec<DeviceRow>,
     pub code_messages: Vec<CodeRow>,
     /// The failure of the question for delivery receipts.
     pub delivery_error: Option<String>,
     pub castings: i64,
-    pub calls: Vec<CallRow>,
-    pub violations: Vec<ViolationRow>,
+    pub calls: Vec<CallRecord>,
+    pub violations: Vec<ViolationRecord>,
     pub violations_total: i64,
     pub notices: Vec<NoticeRow>,
     pub notices_unread: u64,
-    pub requests: Vec<RequestRow>,
+    pub requests: Vec<Logged>,
     /// Newest first.
     pub suspensions: Vec<SuspensionRow>,
     pub notes: Vec<NoteRow>,
-    pub audit: Vec<AuditEventRow>,
+    pub audit: Vec<StoredAuditEvent>,
     pub forms: UserForms,
 }
 
@@ -304,7 +314,7 @@ fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text,
 const SCOPES: [(&str, Text); 3] =
     [("account", Text::ScopeAccount), ("nickname", Text::ScopeNickname), ("review", Text::ScopeReview)];
 
-const SUSPENSION: [Column; 6] = [
+const SUSPENSION: [Heading; 6] = [
     text(Text::Scope),
     time(Text::StartedAt),
     time(Text::Until),
@@ -434,8 +444,7 @@ fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
 
 fn violations(cx: &ViewContext, user: &UserPage) -> Markup {
     let total = html! { span.hint { (format::number(user.violations_total)) } };
-    let rows = user.violations.iter().map(|row| rows::violation(cx, row)).collect();
-    table_panel(cx, "violations", Text::Violations, &total, &rows::VIOLATION, rows)
+    row_panel(cx, "violations", Text::Violations, &total, moderation::VIOLATION, &user.violations)
 }
 
 fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
@@ -464,13 +473,13 @@ fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
 }
 
 fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
-    let mine = |path: &str| with_query(&href(path), &[("user", &user.id)]);
+    let mine = |path: &str| with_query(&href(path), &[("userId", &user.id)]);
     let all =
         |path: &str, title: Text| html! { a href=(mine(path)) { (cx.t(Text::All)) span.sr { ": " (cx.t(title)) } } };
     html! {
-        (table_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, &rows::ENTRY, user.entries.iter().map(|row| rows::entry(cx, row)).collect()))
-        (table_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), &rows::ORDER, user.orders.iter().map(|row| rows::order(cx, row)).collect()))
-        (table_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), &purchases::PURCHASE, user.purchases.iter().map(|row| purchases::cells(cx, row)).collect()))
+        (row_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, rows::ENTRY, &user.entries))
+        (row_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), rows::ORDER, &user.orders))
+        (row_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), rows::PURCHASE, &user.purchases))
         (table_panel(cx, "changes", Text::ManualChanges, &html! {}, &CHANGE, user.changes.iter().map(|row| change(cx, row)).collect()))
         (table_panel(cx, "identities", Text::Identities, &html! {}, &IDENTITY, user.identities.iter().map(|row| vec![
             html! { (texts::code(cx.language, &row.provider)) },
@@ -479,7 +488,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
         ]).collect()))
         (devices(cx, user))
         (codes(cx, &user.code_messages, user.delivery_error.as_deref()))
-        (table_panel(cx, "calls", Text::Interpretations, &html! {}, &rows::CALL, user.calls.iter().map(|row| rows::call(cx, row)).collect()))
+        (row_panel(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.calls))
         (violations(cx, user))
         (table_panel(cx, "notices", Text::Notifications, &html! { span.hint { (texts::unread(cx.language, user.notices_unread)) } }, &NOTICE, user.notices.iter().map(|row| vec![
             html! { (row.title) },
@@ -487,15 +496,15 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
             cx.cell_time(row.at),
             row.read_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
         ]).collect()))
-        (table_panel(cx, "requests", Text::Requests, &all("network-log", Text::Requests), &rows::REQUEST, user.requests.iter().map(|row| rows::request(cx, row)).collect()))
-        (table_panel(cx, "audit", Text::Audit, &all("audit", Text::Audit), &rows::AUDIT, user.audit.iter().map(|row| rows::audit(cx, row)).collect()))
+        (row_panel(cx, "requests", Text::Requests, &all("network-log", Text::Requests), rows::REQUEST, &user.requests))
+        (row_panel(cx, "audit", Text::Audit, &all("audit", Text::Audit), rows::AUDIT, &user.audit))
     }
 }
 
-const CHANGE: [Column; 5] =
+const CHANGE: [Heading; 5] =
     [time(Text::Time), text(Text::Actor), text(Text::Action), number(Text::Balance), text(Text::Reason)];
-const IDENTITY: [Column; 3] = [text(Text::IdentityService), time(Text::Linked), time(Text::LastUsed)];
-const NOTICE: [Column; 4] = [text(Text::Title), text(Text::MessageKind), time(Text::Time), time(Text::ReadAt)];
+const IDENTITY: [Heading; 3] = [text(Text::IdentityService), time(Text::Linked), time(Text::LastUsed)];
+const NOTICE: [Heading; 4] = [text(Text::Title), text(Text::MessageKind), time(Text::Time), time(Text::ReadAt)];
 
 fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {
     vec![
@@ -507,13 +516,19 @@ fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {
     ]
 }
 
+/// Renders a panel with the newest rows of a list.
+fn row_panel<R>(cx: &ViewContext, id: &str, title: Text, beside: &Markup, columns: &[Column<R>], rows: &[R]) -> Markup {
+    let cells = rows.iter().map(|row| cells::cells(cx, columns, row)).collect();
+    table_panel(cx, id, title, beside, &cells::headings(columns), cells)
+}
+
 /// Renders a panel with a table, which is closed while it has no rows.
 fn table_panel(
     cx: &ViewContext,
     id: &str,
     title: Text,
     beside: &Markup,
-    columns: &[Column],
+    columns: &[Heading],
     rows: Vec<Vec<Markup>>,
 ) -> Markup {
     panel_with(
@@ -578,36 +593,4 @@ pub fn codes(cx: &ViewContext, messages: &[CodeRow], delivery_error: Option<&str
             @if rows.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } } @else { (lists::table(cx, Text::CodeMessages, &columns, rows)) }
         },
     )
-}
-
-/// All ledger entries of a user.
-#[derive(Clone, Debug)]
-pub struct UserLedger {
-    pub user_id: String,
-    pub nickname: String,
-    /// `coin` or `point`.
-    pub asset: String,
-    pub listing: lists::Listing<EntryRow>,
-}
-
-/// Renders all ledger entries of a user.
-pub fn ledger(cx: &ViewContext, page: &UserLedger) -> Markup {
-    let path = format!("{}/ledger", user_href(&page.user_id));
-    let of = |asset: &str| with_query(&path, &[("asset", asset)]);
-    let tab = |text, asset: &str| (text, of(asset), page.asset == asset);
-    let title = format!("{} · {}", cx.t(Text::Ledger), page.nickname);
-    let view = lists::ListView {
-        id: "entries",
-        caption: Text::Ledger,
-        empty: Text::NothingYet,
-        href: of(&page.asset),
-        bulk: None,
-        export: Some(with_query(&format!("{path}/export"), &[("asset", &page.asset)])),
-    };
-    let body = html! {
-        (layout::heading(&title, None, &html! { a.button href=(user_href(&page.user_id)) { (cx.t(Text::BackToUser)) } }))
-        (lists::tabs(cx, Text::Asset, &[tab(Text::Coins, "coin"), tab(Text::Points, "point")]))
-        section.card aria-label=(cx.t(Text::Ledger)) { (lists::list(cx, &view, &rows::ENTRY, &page.listing, |row| rows::entry(cx, row))) }
-    };
-    layout::page(cx, &PageBody::new(title, Place::Users, body))
 }

@@ -11,42 +11,24 @@
 
 use crate::{
     http::console::views::{
+        cells::{Cell, Column, column},
         chart::{FigureChart, Series, Unit},
-        context::{ConsoleTheme, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
+        context::{ConsoleTheme, Right, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
         format::{ShownCount, ShownMoney, Timestamp, Zone},
-        forms::{ConfirmationView, ProofField},
+        forms::{self, ConfirmationView, ProofField},
         layout::Place,
-        lists::{Listing, Rows},
+        list_page::{self, FilterField, Frame, ListPage},
+        lists::{Listing, Rows, number, text, time},
         masked::Masked,
         pages::{
-            administrators::*,
-            audit::*,
-            bills::*,
-            bulk::*,
-            cleanup::*,
-            feedback::*,
-            figures::*,
-            health::*,
-            log::*,
-            messages::*,
-            missing_coins::*,
-            models::*,
-            moderation::*,
-            network_log::*,
-            orders::*,
-            overview::*,
-            purchases::{PurchaseList, PurchaseMessageRow, PurchasePage, PurchaseRow},
-            rows::*,
-            search::*,
-            settings::*,
-            sign_in::*,
+            administrators::*, bulk::*, cleanup::*, feedback::*, figures::*, health::*, log::*, messages::*,
+            missing_coins::*, models::*, moderation::*, orders::*, overview::*, search::*, settings::*, sign_in::*,
             user::*,
-            users::*,
         },
         parts::GrowthTone,
-        texts::{Language, Text},
+        texts::{Language, Text, Tone},
     },
-    types::Currency,
+    types::{Currency, UserId},
 };
 
 pub const NOW: i64 = 1_795_600_000_000;
@@ -115,47 +97,6 @@ fn chart<'a>(
     FigureChart { id: id.into(), title, unit, label: Text::Day, labels: days(30), series: list, has_bars: bars }
 }
 
-fn order_rows() -> Vec<OrderRow> {
-    let states = ["review", "credited", "credited", "created", "paid", "refunded", "closed", "credited"];
-    states
-        .iter()
-        .enumerate()
-        .map(|(index, state)| OrderRow {
-            order_no: format!("2026112{}1234567890{:05}", index % 6, 12_345 + index * 37),
-            user_id: format!("{}", 10_001 + index * 13),
-            amount: ShownMoney::yuan([600, 3000, 6800, 600, 12_800, 600, 3000, 64_800][index]),
-            asset: "coin".into(),
-            count: [60, 300, 680, 60, 1280, 60, 300, 6480][index],
-            state: (*state).into(),
-            reason: (index == 0).then(|| "second_trade".into()),
-            created_at: ago(index as i64 * 5 * HOUR + 7 * MINUTE),
-        })
-        .collect()
-}
-
-fn entries() -> Vec<EntryRow> {
-    [
-        ("topup", 60, "coin", Some("order:202611211234567890012382")),
-        ("consume", -20, "coin", Some("cast:9f1c")),
-        ("consume", -20, "coin", Some("cast:9f1d")),
-        ("adjust", 60, "coin", None),
-        ("signup_bonus", 100, "point", None),
-        ("cast", -10, "point", Some("session:77120")),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (kind, delta, asset, reference))| EntryRow {
-        seq: 48_211 - index as i64,
-        asset: (*asset).into(),
-        kind: (*kind).into(),
-        delta: *delta,
-        balance_after: 80 + index as i64 * 20,
-        reference: reference.map(Into::into),
-        created_at: ago(index as i64 * 9 * HOUR + 12 * MINUTE),
-    })
-    .collect()
-}
-
 fn violation_rows() -> Vec<ViolationRow> {
     [
         ("一起**吧，加我 ***", "gambling", "question", "赌博", None),
@@ -180,76 +121,6 @@ fn violation_rows() -> Vec<ViolationRow> {
     .collect()
 }
 
-fn calls() -> Vec<CallRow> {
-    [
-        ("succeeded", Some(4210), None, Some(true)),
-        ("failed", Some(30_000), Some("total_timeout"), None),
-        ("succeeded", Some(12_870), None, None),
-        ("cancelled", None, None, None),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (status, ms, class, rating))| CallRow {
-        trace_id: format!("0f1e2d3c4b5a69788796a5b4c3d2e1{index:02}"),
-        user_id: Some("10001".into()),
-        status: (*status).into(),
-        provider: "openai".into(),
-        model: if index == 2 { "qwen-plus" } else { "deepseek-chat" }.into(),
-        duration_ms: *ms,
-        error_class: class.map(Into::into),
-        is_helpful: *rating,
-        created_at: ago(index as i64 * 2 * HOUR),
-    })
-    .collect()
-}
-
-fn request_rows() -> Vec<RequestRow> {
-    [
-        ("POST", "/api/v1/sessions", 200, 18_400),
-        ("GET", "/api/v1/account", 200, 640),
-        ("POST", "/auth/login", 401, 2100),
-        ("GET", "/api/v1/points", 200, 410),
-        ("POST", "/llm/chat", 503, 1_240_000),
-        ("POST", "/divination/interpret", 200, 8_420_000),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (method, route, status, us))| RequestRow {
-        at: ago(index as i64 * 7 * MINUTE),
-        method: (*method).into(),
-        route: Some((*route).into()),
-        status: *status,
-        duration_us: *us,
-        user_id: (index != 2).then(|| "10001".into()),
-        client_ip: if index == 2 { "2001:db8:85a3::8a2e:370:7334" } else { "203.0.113.24" }.into(),
-        request_id: format!("01jd9x2k7m4q8r5t6v{index:02}"),
-    })
-    .collect()
-}
-
-fn audit_rows() -> Vec<AuditEventRow> {
-    [
-        ("admin:alice", "POST /admin/payments/{orderNo}/refund", Some("10001"), 200, Some("bought twice")),
-        ("cli (deploy)", "users show", Some("10001"), 200, None),
-        ("admin:bob", "console reveal", Some("10031"), 200, Some("asked for the receipt by phone")),
-        ("unknown", "POST /admin/login", None, 401, Some("invalid_credentials")),
-        ("key:shop-back-office", "GET /admin/payments", None, 200, None),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (actor, action, user, outcome, reason))| AuditEventRow {
-        at: ago(index as i64 * 40 * MINUTE),
-        actor: (*actor).into(),
-        action: (*action).into(),
-        user_id: user.map(Into::into),
-        outcome: *outcome,
-        reason: reason.map(Into::into),
-        client_ip: Some("203.0.113.24".into()),
-        request_id: None,
-    })
-    .collect()
-}
-
 fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
     let is_capped = total == 10_000;
     Listing::Rows(Rows {
@@ -258,6 +129,52 @@ fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
         next: Some("b4f1".into()),
         is_later: false,
     })
+}
+
+/// A column of each kind of value.
+const COLUMNS: &[Column<String>] = &[
+    column(text(Text::User), |_| Cell::User(UserId(10_001))),
+    column(text(Text::Nickname), |row| Cell::text(row)),
+    column(text(Text::MaskedText), |row| Cell::Quoted(row.clone())),
+    column(text(Text::Route), |row| Cell::Code(row.clone()).link(href("network-log"), Right::SupportUsers)),
+    column(text(Text::Actor), |row| Cell::Actor(row.clone())),
+    column(text(Text::Id), |row| Cell::Id(row.clone())),
+    column(text(Text::TraceId), |row| Cell::TraceId(row.clone())),
+    column(text(Text::Model), |row| Cell::text(row).explained(Cell::word("builtin"))),
+    column(text(Text::State), |_| Cell::state("suspended")),
+    column(time(Text::Time), |_| Cell::Time(ago(DAY))),
+    column(text(Text::Order), |row| Cell::Order(row.clone())),
+    column(text(Text::Purchase), |row| Cell::Purchase("17".to_owned(), Some(row.clone()))),
+    column(number(Text::Change), |_| Cell::Change(-20)),
+    column(number(Text::Coins), |_| Cell::Number(1234)),
+    column(number(Text::Amount), |_| Cell::Money(ShownMoney::yuan(600))),
+    column(number(Text::Duration), |_| Cell::Microseconds(18_400)),
+    column(number(Text::Rating), |_| Cell::Label(Text::Helpful)),
+    column(number(Text::Status), |_| Cell::Status(503)),
+    column(text(Text::SignatureValid), |_| Cell::Badge(Tone::Bad, Text::No)),
+    column(text(Text::Reference), |_| Cell::Absent),
+    column(text(Text::Action), |row| {
+        let label = row.clone();
+        Cell::html(move |cx| forms::button(cx, &href("users/bulk"), &label, "small"))
+    }),
+];
+
+pub fn list(cx: &ViewContext) -> maud::Markup {
+    let [from, to] = FilterField::range(Text::From, Text::To);
+    let state = FilterField::new("state", Text::State).hint(Text::ActorHint).tabs(&["suspended"]);
+    let shown = ListPage {
+        path: &href("list"),
+        place: Place::Users,
+        title: Text::Users,
+        empty: Text::NoUsers,
+        fields: vec![(state, vec!["active", "suspended"]), (from, Vec::new()), (to, Vec::new())],
+        query: &[("state".to_owned(), "active".to_owned())],
+        columns: COLUMNS,
+        listing: rows(vec!["<b>hostile</b>".to_owned(), "<i>hostile</i>".to_owned()], 10_000),
+        pick: |row| Some(row.chars().filter(char::is_ascii_alphabetic).collect()),
+        frame: Frame { bulk: crate::http::console::views::pages::users::bulk(cx), ..Frame::default() },
+    };
+    list_page::page(cx, &shown)
 }
 
 pub fn overview(cx: &ViewContext) -> Overview<'static> {
@@ -276,8 +193,8 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             figure(Text::ActiveUsers, 3482, 3610, false, 2, "growth"),
             figure(Text::CastingsToday, 5127, 4880, false, 3, "growth"),
             figure(Text::RevenueToday, 128_450, 110_200, true, 4, "revenue"),
-            figure(Text::CodesSent, 402, 402, false, 5, "growth"),
-            figure(Text::ModelCost, 3812, 4170, true, 6, "models"),
+            figure(Text::CodeMessages, 402, 402, false, 5, "growth"),
+            figure(Text::Cost, 3812, 4170, true, 6, "models"),
         ],
         alerts: vec![AlertRow {
             rule: "payments_in_review".into(),
@@ -290,16 +207,12 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             HealthLine { name: Text::Database, state: "sound".into(), detail: "1.4 GiB".into() },
             HealthLine { name: Text::Providers, state: "warning".into(), detail: "4 / 5".into() },
         ],
-        waiting_orders: order_rows()
-            .into_iter()
-            .take(3)
-            .map(|row| WaitingOrder {
-                order_no: row.order_no,
-                amount: row.amount,
-                reason: "second_trade".into(),
-                since: row.created_at,
-            })
-            .collect(),
+        waiting_orders: vec![WaitingOrder {
+            order_no: "202611211234567890012382".into(),
+            amount: ShownMoney::yuan(600),
+            reason: "second_trade".into(),
+            since: ago(HOUR),
+        }],
         charts: vec![
             chart(cx, "users-chart", Text::Users, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
             chart(cx, "revenue-chart", Text::Revenue, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
@@ -365,34 +278,6 @@ pub fn search(query: &str) -> Search {
         ]
     };
     Search { query: query.into(), hits, has_more: true, codes: None }
-}
-
-pub fn users() -> Users {
-    let names = [
-        "山水蒙",
-        "云雷屯",
-        "水天需",
-        "Ada",
-        "",
-        "地山谦 · 很长的昵称用来检查换行是否正常显示",
-        "<i>hostile</i>",
-        "雷火丰",
-    ];
-    let items = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| UserRow {
-            id: format!("{}", 10_001 + index * 31),
-            nickname: (*name).into(),
-            phone_number: (index != 3).then(|| format!("13{}****80{index:02}", index % 10)),
-            email: (index % 3 == 0).then(|| "a***e@example.com".into()),
-            coins: 60 * index as i64,
-            points: 1240 - 100 * index as i64,
-            state: if index == 6 { "suspended" } else { "active" }.into(),
-            created_at: ago((index as i64 * 17 + 2) * DAY),
-        })
-        .collect();
-    Users { filter: TypedUserFilter::default(), listing: rows(items, 10_000) }
 }
 
 pub fn cause(name: &str) -> CoinCause {
@@ -477,7 +362,7 @@ pub fn user(cause_name: &str) -> UserPage {
         } else {
             Vec::new()
         },
-        entries: entries(),
+        entries: Vec::new(),
         changes: vec![ChangeRow {
             at: ago(27 * HOUR),
             actor: "admin:alice".into(),
@@ -487,8 +372,8 @@ pub fn user(cause_name: &str) -> UserPage {
             after: 80,
             reason: "lost order".into(),
         }],
-        orders: order_rows().into_iter().take(4).collect(),
-        purchases: purchase_rows(),
+        orders: Vec::new(),
+        purchases: Vec::new(),
         identities: vec![IdentityRow {
             provider: "identity_apple".into(),
             linked_at: ago(30 * DAY),
@@ -534,8 +419,8 @@ pub fn user(cause_name: &str) -> UserPage {
         ],
         delivery_error: Some("provider_timeout".into()),
         castings: 212,
-        calls: calls(),
-        violations: violation_rows().into_iter().take(2).collect(),
+        calls: Vec::new(),
+        violations: Vec::new(),
         violations_total: 7,
         notices: vec![NoticeRow { at: ago(DAY), kind: "system".into(), title: "维护通知".into(), read_at: None }],
         notices_unread: 1,
@@ -555,8 +440,8 @@ pub fn user(cause_name: &str) -> UserPage {
             text: "<i>hostile note</i>".into(),
             is_removable: true,
         }],
-        requests: request_rows(),
-        audit: audit_rows(),
+        requests: Vec::new(),
+        audit: Vec::new(),
         forms: UserForms {
             grant_cap: Some(200),
             step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
@@ -575,94 +460,6 @@ pub fn rejected_user() -> UserPage {
     user.verdict.trade_no = "2026".into();
     user.verdict.trade_error = Some("No order has this trade number.".into());
     user
-}
-
-pub fn user_ledger() -> UserLedger {
-    UserLedger {
-        user_id: "10001".into(),
-        nickname: "山水蒙".into(),
-        asset: String::new(),
-        listing: rows(entries(), 169),
-    }
-}
-
-pub fn orders() -> Orders {
-    let mut filter = TypedOrderFilter { state: "review".into(), user: "abc".into(), ..TypedOrderFilter::default() };
-    filter.errors.push(("min".into(), "Write an amount like 6.00.".into()));
-    Orders { filter, listing: rows(order_rows(), 10_000) }
-}
-
-fn purchase_rows() -> Vec<PurchaseRow> {
-    [("apple", "credited"), ("google", "refused"), ("apple", "revoked"), ("google", "pending")]
-        .iter()
-        .enumerate()
-        .map(|(index, (store, state))| PurchaseRow {
-            id: (17 + index).to_string(),
-            store: (*store).into(),
-            is_test: index == 2,
-            user_id: (index != 2).then(|| "10001".into()),
-            product: Some("coins_60".into()),
-            amount: (*store == "apple").then(|| {
-                if index == 0 { ShownMoney(99, Currency::parse("USD").unwrap()) } else { ShownMoney::yuan(600) }
-            }),
-            asset: "coin".into(),
-            count: 66,
-            state: (*state).into(),
-            reason: (*state == "refused").then(|| "unknown_product".into()),
-            created_at: ago(index as i64 * HOUR),
-        })
-        .collect()
-}
-
-pub fn purchases() -> PurchaseList {
-    PurchaseList {
-        state: "refused".into(),
-        user: "abc".into(),
-        errors: vec![("user".into(), "Write a user id.".into())],
-        listing: rows(purchase_rows(), 4),
-    }
-}
-
-pub fn purchase() -> PurchasePage {
-    PurchasePage {
-        row: purchase_rows().remove(0),
-        nickname: "山水蒙".into(),
-        store_number: Some("2000000800000001".into()),
-        store_product: Some("com.example.app.coins60".into()),
-        quantity: 1,
-        country: Some("CHN".into()),
-        coins_returned: 26,
-        coins_written_off: 0,
-        balance: Some(1280),
-        next_call_at: Some(Timestamp(NOW + HOUR)),
-        times: vec![(Text::EventPurchased, ago(2 * HOUR)), (Text::EventCredited, ago(HOUR))],
-        messages: vec![PurchaseMessageRow {
-            id: "002e14d5-51f5-4503-b5a8-c3a1af68eb20".into(),
-            kind: "REFUND".into(),
-            verdict: "revoked".into(),
-            received_at: ago(HOUR),
-        }],
-        entries: entries(),
-    }
-}
-
-fn callback_rows() -> Vec<CallbackRow> {
-    ["credited", "rejected", "unchanged"]
-        .iter()
-        .enumerate()
-        .map(|(index, verdict)| CallbackRow {
-            id: format!("{}", 88 - index),
-            received_at: ago(index as i64 * 3 * HOUR + 6 * MINUTE),
-            channel: "alipay".into(),
-            is_genuine: index != 1,
-            verdict: (*verdict).into(),
-            reason: (index == 1).then(|| "wrong_amount".into()),
-            order_no: Some("202611211234567890012382".into()),
-            has_order: true,
-            trade_no: Some("2026112122001400000000000001".into()),
-            replay_of: (index == 2).then(|| "86".into()),
-        })
-        .collect()
 }
 
 pub fn order() -> OrderPage {
@@ -691,18 +488,9 @@ pub fn order() -> OrderPage {
             (Text::EventCredited, ago(5 * HOUR - 42_000)),
             (Text::EventExpires, ago(4 * HOUR)),
         ],
-        callbacks: callback_rows(),
-        refunds: vec![RefundRow {
-            refund_no: "R0f1e2d3c4b5a69788796a5b4".into(),
-            amount: ShownMoney::yuan(150),
-            state: "refused".into(),
-            reason: "bought twice by mistake".into(),
-            actor: "admin:alice".into(),
-            failure: Some("ACQ.SYSTEM_ERROR".into()),
-            created_at: ago(HOUR),
-            finished_at: None,
-        }],
-        entries: entries().into_iter().take(1).collect(),
+        callbacks: Vec::new(),
+        refunds: Vec::new(),
+        entries: Vec::new(),
         inquiry: Some(ProviderAnswer {
             trade_no: Some("2026112122001400000000000001".into()),
             status: Some("TRADE_SUCCESS".into()),
@@ -713,37 +501,6 @@ pub fn order() -> OrderPage {
         }),
         forms: OrderForms::default(),
     }
-}
-
-pub fn bills() -> Bills {
-    let row = |day: &str, channel: &str, differences: Vec<BillDifferenceRow>| BillRow {
-        day: day.into(),
-        channel: channel.into(),
-        payments: 2811,
-        paid: ShownMoney::yuan(3_412_800),
-        refunds: 4,
-        refunded: ShownMoney::yuan(42_600),
-        fees: "204.77".into(),
-        differences,
-        checked_at: ago(6 * HOUR),
-    };
-    let difference = |code: &str, recorded| BillDifferenceRow {
-        code: code.into(),
-        order_no: "202611211234567890012382".into(),
-        has_order: code != "order_missing",
-        refund_no: None,
-        billed: Some(ShownMoney::yuan(600)),
-        recorded,
-    };
-    let found = vec![difference("amount_differs", Some(ShownMoney::yuan(599))), difference("order_missing", None)];
-    Bills {
-        channels: vec!["alipay".into(), "wechat".into()],
-        listing: rows(vec![row("2026-11-24", "wechat", found), row("2026-11-24", "alipay", Vec::new())], 2),
-    }
-}
-
-pub fn callbacks() -> Callbacks {
-    Callbacks { verdict: String::new(), listing: rows(callback_rows(), 812) }
 }
 
 pub fn range() -> Range {
@@ -761,7 +518,7 @@ pub fn growth(cx: &ViewContext) -> Figures<'static> {
             sum(Text::NewUsers, 5210, 4630, false),
             sum(Text::ActiveUsers, 41_200, 43_090, false),
             sum(Text::CastingsToday, 142_811, 128_000, false),
-            sum(Text::CodesSent, 9120, 9040, false),
+            sum(Text::CodeMessages, 9120, 9040, false),
         ],
         charts: vec![
             chart(cx, "users", Text::Users, Unit::Count, &[Text::ActiveUsers, Text::NewUsers], 3200, false),
@@ -812,7 +569,7 @@ pub fn revenue(cx: &ViewContext) -> Figures<'static> {
         charts: vec![
             chart(cx, "revenue", Text::Revenue, Unit::Money(Currency::CNY), &[Text::Revenue], 118_000, true),
             chart(cx, "coins", Text::CoinsSoldAndUsed, Unit::Count, &[Text::CoinsSold, Text::CoinsUsed], 11_000, false),
-            chart(cx, "orders", Text::OrdersAndRefunds, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
+            chart(cx, "orders", Text::Orders, Unit::Count, &[Text::Orders, Text::Refunds], 96, false),
         ],
         funnel: Vec::new(),
         cohorts: Vec::new(),
@@ -869,14 +626,10 @@ pub fn models(cx: &ViewContext) -> ModelsPage<'static> {
             chart(cx, "calls-by-day", Text::Calls, Unit::Count, &[Text::Calls, Text::FailedCalls], 1600, false),
         ],
         rates: vec![rate("deepseek-chat", "5b1c9a", 3001, 2822), rate("qwen-plus", "5b1c9a", 12, 7)],
-        failed: calls().into_iter().filter(|call| call.status == "failed").collect(),
-        slow: calls().into_iter().take(3).collect(),
+        failed: Vec::new(),
+        slow: Vec::new(),
         through: "2026-11-25".into(),
     }
-}
-
-pub fn model_calls() -> Calls {
-    Calls { show: "failed".into(), listing: rows(calls(), 212) }
 }
 
 pub fn bulk_results() -> BulkResults {
@@ -893,21 +646,6 @@ pub fn bulk_results() -> BulkResults {
             result("202611211234567890012382", "done", Some("credited")),
             result("202611211234567890012419", "failed", Some("<b>hostile</b>")),
         ],
-    }
-}
-
-pub fn violations() -> Violations {
-    Violations {
-        filter: ViolationFilter::default(),
-        listing: rows(violation_rows(), 1812),
-        types: vec![
-            ("ads".into(), 812),
-            ("contact".into(), 511),
-            ("gambling".into(), 240),
-            ("abuse".into(), 170),
-            ("fraud".into(), 79),
-        ],
-        frequent: vec![("10231".into(), 14, ago(3 * HOUR)), ("10877".into(), 9, ago(2 * DAY))],
     }
 }
 
@@ -1075,35 +813,6 @@ pub fn feedback() -> FeedbackPage {
     }
 }
 
-pub fn messages() -> MessagesPage {
-    let items = [
-        ("维护通知", "all", "system", None, 1812),
-        ("补偿到账", "users", "account", Some(1), 1),
-        ("冬至活动", "all", "activity", None, 920),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (title, audience, kind, recipients, read))| MessageRow {
-        id: format!("{}", 31 - index),
-        audience: (*audience).into(),
-        kind: (*kind).into(),
-        title: (*title).into(),
-        recipients: *recipients,
-        read: *read,
-        created_at: ago(index as i64 * 3 * DAY),
-        expires_at: (index == 0).then(|| Timestamp(NOW + 40 * DAY)),
-    })
-    .collect();
-    MessagesPage {
-        listing: rows(items, 31),
-        draft: MessageDraft {
-            errors: vec![("payload".into(), "This is not JSON.".into())],
-            payload: "{".into(),
-            ..draft()
-        },
-    }
-}
-
 fn draft() -> MessageDraft {
     MessageDraft {
         title: "维护通知".into(),
@@ -1122,66 +831,6 @@ pub fn preview() -> MessagePreview {
         recipients: Some(ShownCount { value: 10_000, is_capped: true }),
         step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
     }
-}
-
-pub fn releases(is_preview: bool) -> Releases {
-    let items = [
-        ("2.3.1", 231, "android", true, false),
-        ("2.3.1", 231, "ios", false, false),
-        ("2.3.0", 230, "android", false, true),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (version, code, platform, is_required, is_withdrawn))| ReleaseRow {
-        id: index.to_string(),
-        version: (*version).into(),
-        code: *code,
-        platform: (*platform).into(),
-        url: "https://app.example.com/download".into(),
-        is_required: *is_required,
-        notes: "修复了若干问题".into(),
-        published_at: ago(index as i64 * 9 * DAY),
-        is_withdrawn: *is_withdrawn,
-    })
-    .collect();
-    Releases {
-        listing: rows(items, 3),
-        draft: TypedRelease {
-            version: "2.4.0".into(),
-            code: "240".into(),
-            platform: "android".into(),
-            url: "https://app.example.com/download".into(),
-            notes: "· 新增梅花易数\n· 深色模式".into(),
-            is_required: true,
-            errors: Vec::new(),
-        },
-        is_preview,
-    }
-}
-
-pub fn network_log() -> NetworkLogPage {
-    NetworkLogPage {
-        filter: LogFilter { status: "failed".into(), ..LogFilter::default() },
-        listing: rows(request_rows(), 10_000),
-        used_bytes: 214_000_000,
-        oldest: Some(ago(30 * DAY)),
-        unlisted: vec![(Some("/user/profile".into()), 1200)],
-    }
-}
-
-pub fn empty_network_log() -> NetworkLogPage {
-    NetworkLogPage { listing: Listing::Rows(Rows::all(Vec::new())), ..network_log() }
-}
-
-pub fn failed_network_log() -> NetworkLogPage {
-    NetworkLogPage {
-        listing: Listing::Failed { code: "provider_timeout".into(), request_id: "01jd9x2k7m4q8r5t6v3w".into() },
-        ..network_log()
-    }
-}
-
-pub fn loading_network_log() -> NetworkLogPage {
-    NetworkLogPage { listing: Listing::Loading { href: href("network-log") }, ..network_log() }
 }
 
 pub fn health() -> HealthPage {
@@ -1420,10 +1069,6 @@ pub fn keys() -> Keys {
     }
 }
 
-pub fn audit() -> Audit {
-    Audit { filter: TypedAuditFilter::default(), listing: rows(audit_rows(), 10_000) }
-}
-
 pub fn settings() -> Settings {
     let row = |name: &str, value: &str, source: &str, detail: &str| SettingRow {
         name: name.into(),
@@ -1541,42 +1186,26 @@ pub const PAGES: &[&str] = &[
     "new",
     "search?q=山",
     "search?q=nothing",
-    "users",
     "users/10001",
     "users/10001?cause=suspended",
     "users/10001?cause=other",
     "users/10001?cause=used",
     "users/10001?cause=refunded",
+    "list",
     "users/10001?cause=rejected",
-    "users/10001/ledger",
-    "orders",
     "orders/1",
-    "orders/callbacks",
-    "orders/bills",
-    "purchases",
-    "purchases/17",
     "growth",
     "revenue",
     "models",
-    "models/calls",
     "orders/bulk",
-    "moderation",
     "moderation/violations/701",
     "moderation/review",
     "moderation/words",
     "moderation/services",
     "feedback",
-    "messages",
     "messages/preview",
-    "releases",
-    "releases/preview",
     "health",
-    "network-log",
-    "network-log?state=empty",
-    "network-log?state=failed",
-    "network-log?state=loading",
     "logs",
-    "audit",
     "administrators",
     "administrators/carol/totp",
     "keys",
@@ -1602,40 +1231,24 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         _ if path.starts_with("search") => {
             pages::search::page(cx, &search(if path.ends_with("nothing") { "nothing" } else { "山" }))
         }
-        "users" => pages::users::page(cx, &users()),
+        "list" => list(cx),
         "users/10001?cause=rejected" => pages::user::page(cx, &rejected_user()),
-        "users/10001/ledger" => pages::user::ledger(cx, &user_ledger()),
         _ if path.starts_with("users/10001") => {
             pages::user::page(cx, &user(path.split("cause=").nth(1).unwrap_or("open")))
         }
-        "purchases" => pages::purchases::list(cx, &purchases()),
-        "purchases/17" => pages::purchases::page(cx, &purchase()),
-        "orders" => pages::orders::list(cx, &orders()),
-        "orders/bills" => pages::bills::page(cx, &bills()),
-        "orders/callbacks" => pages::orders::all_callbacks(cx, &callbacks()),
         _ if path.starts_with("orders/") => pages::orders::page(cx, &order()),
         "growth" => pages::figures::growth(cx, &growth(cx)),
         "revenue" => pages::figures::revenue(cx, &revenue(cx)),
         "orders/bulk" => pages::bulk::page(cx, &bulk_results()),
         "models" => pages::models::page(cx, &models(cx)),
-        "models/calls" => pages::models::all_calls(cx, &model_calls()),
-        "moderation" => pages::moderation::violations(cx, &violations()),
         "moderation/violations/701" => pages::moderation::rejected_text(cx, &violation_rows()[0]),
         "moderation/review" => pages::moderation::review(cx, &review()),
         "moderation/words" => pages::moderation::words(cx, &words()),
         "moderation/services" => pages::moderation::services(cx, &services()),
         "feedback" => pages::feedback::page(cx, &feedback()),
-        "messages" => pages::messages::messages(cx, &messages()),
         "messages/preview" => pages::messages::preview(cx, &preview()),
-        "releases" => pages::messages::releases(cx, &releases(false)),
-        "releases/preview" => pages::messages::releases(cx, &releases(true)),
         "health" => pages::health::page(cx, &health()),
-        "network-log?state=empty" => pages::network_log::page(cx, &empty_network_log()),
-        "network-log?state=failed" => pages::network_log::page(cx, &failed_network_log()),
-        "network-log?state=loading" => pages::network_log::page(cx, &loading_network_log()),
-        _ if path.starts_with("network-log") => pages::network_log::page(cx, &network_log()),
         _ if path.starts_with("logs") => pages::log::page(cx, &log()),
-        _ if path.starts_with("audit") => pages::audit::page(cx, &audit()),
         "administrators" => pages::administrators::administrators(cx, &administrators()),
         "administrators/carol/totp" => pages::administrators::totp(cx, &enrolment()),
         "keys" => pages::administrators::keys(cx, &keys()),
