@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
+use super::{Common, PageArgs, RangeArgs, find_user_id};
 use crate::{
-    domain::operations::audit::{self, AuditFilter, StoredAuditEvent},
+    domain::operations::audit::{self, AuditFilter},
     error::Result,
-    http::responses::AuditRow,
+    http::{console::views::pages::rows, responses::AuditRow},
 };
 
 /// List what administrators and commands read and changed, newest first
@@ -33,17 +33,5 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let (from, to) = args.range.bounds(&app)?;
     let (from, to) = (from.unwrap_or(filter.from), to.unwrap_or(filter.to));
     let listing = audit::list(&app.core, &AuditFilter { from, to, ..filter }, args.page.page())?;
-    common.output_page::<_, AuditRow>(args.page.page(), listing, |listing| table_of(&listing.items))
-}
-
-pub fn table_of(rows: &[StoredAuditEvent]) -> String {
-    let rows = rows.iter().map(|StoredAuditEvent { at, event, .. }| {
-        let (user, reason) = (or_empty(event.user), or_empty(event.reason.as_ref()));
-        let actor = match &event.system_user {
-            Some(user) => format!("{} ({user})", event.actor),
-            None => event.actor.clone(),
-        };
-        row![at, actor, event.action, user, event.outcome, reason, event.request_id]
-    });
-    table(["at", "actor", "action", "user", "outcome", "reason", "request"], rows)
+    common.output_list::<_, AuditRow>(args.page.page(), listing, rows::AUDIT)
 }

@@ -2,9 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{
-    Common, PageArgs, choice::choice, cli_authority, find_user_id, name_missing, or_empty, record_audit, row, table,
-};
+use super::{Common, PageArgs, choice::choice, cli_authority, find_user_id, list_of, name_missing, record_audit};
 use crate::{
     app::App,
     domain::{
@@ -12,7 +10,7 @@ use crate::{
         operations::idempotency::IdempotentRequest,
     },
     error::{Error, Result},
-    http::responses::AdminFeedback,
+    http::{console::views::pages::feedback::COLUMNS, responses::AdminFeedback},
     types::{UserId, clean},
 };
 
@@ -79,7 +77,7 @@ pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
 fn list(common: &Common, app: &App, filter: &FeedbackFilter, page: &PageArgs) -> Result<()> {
     let listing = feedback::list(&app.core, filter, page.page())?;
     record_audit(app, "feedback list", filter.user, cli_authority(None))?;
-    common.output_page::<_, AdminFeedback>(page.page(), listing, |listing| table_of(&listing.items))
+    common.output_list::<_, AdminFeedback>(page.page(), listing, COLUMNS)
 }
 
 fn reply(common: &Common, app: &App, id: i64, text: &str) -> Result<()> {
@@ -93,16 +91,5 @@ fn reply(common: &Common, app: &App, id: i64, text: &str) -> Result<()> {
 fn done(common: &Common, app: &App, command: &str, thread: &FeedbackThread) -> Result<()> {
     let user: Option<UserId> = thread.feedback.user;
     record_audit(app, command, user, cli_authority(None))?;
-    common.output(&AdminFeedback::from(thread), || table_of(std::slice::from_ref(thread)))
-}
-
-fn table_of(threads: &[FeedbackThread]) -> String {
-    let rows = threads.iter().map(|FeedbackThread { feedback: item, replies }| {
-        let author = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
-        let is_claimed = author.is_some() && !item.is_verified;
-        let author = or_empty(author) + if is_claimed { " (claimed)" } else { "" };
-        let assignee = or_empty(item.assignee.as_ref());
-        row![item.id, item.created_at, author, item.state.name(), assignee, replies.len(), item.content]
-    });
-    table(["id", "at", "author", "state", "assignee", "replies", "feedback"], rows)
+    common.output(&AdminFeedback::from(thread), || list_of(COLUMNS, [thread]))
 }

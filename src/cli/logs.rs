@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, or_empty, page_json,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, list_of, page_json,
     record_audit, record_audit_start, row, table,
 };
 use crate::{
@@ -15,12 +15,15 @@ use crate::{
     domain::operations::network_log::{
         self,
         clients::{self, Suspect},
-        search::{self, COUNTED, Filter, Logged, Subject},
+        search::{self, COUNTED, Filter, Subject},
         unlisted::{self, UnlistedRequests},
     },
     domain::operations::server_log::{self, LogLevel, LogQuery, StoredLogEvent},
     error::Result,
-    http::responses::{ClientCount, LogEventList, LoggedRequestPage, SuspiciousClient, UnlistedCount},
+    http::{
+        console::views::pages::rows,
+        responses::{ClientCount, LogEventList, LoggedRequestPage, SuspiciousClient, UnlistedCount},
+    },
     types::{PageRequest, Paginated, Timestamp, UserId, pluralize},
 };
 
@@ -195,7 +198,7 @@ fn list(
     let unlisted = unlisted::list(&app.network_log, filter.from, filter.to)?;
     if !common.json {
         let more = if listing.total == COUNTED { " or more" } else { "" };
-        let (rows, shown, total) = (table_of(&listing.items), listing.items.len(), listing.total);
+        let (rows, shown, total) = (list_of(rows::REQUEST, &listing.items), listing.items.len(), listing.total);
         return common.print(&format!("{rows}\n{shown} of {total}{more}{}", unlisted_lines(&unlisted)));
     }
     common.output(&LoggedRequestPage::of(page, listing, unlisted), String::new)
@@ -208,15 +211,6 @@ fn unlisted_lines(unlisted: &[UnlistedRequests]) -> String {
         format!("\nnot stored, because the disk was too slow: {} to {route}", unlisted.requests)
     };
     unlisted.iter().map(line).collect()
-}
-
-pub fn table_of(entries: &[Logged]) -> String {
-    let rows = entries.iter().map(|entry| {
-        let request = format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(unknown endpoint)"));
-        let milliseconds = format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000);
-        row![entry.at, or_empty(entry.user), entry.client_ip, request, entry.status, milliseconds, entry.request_id]
-    });
-    table(["at", "user", "address", "request", "status", "ms", "request id"], rows)
 }
 
 fn count(common: &Common, app: &App, range: &RangeArgs, page: PageRequest) -> Result<()> {

@@ -68,7 +68,7 @@ use self::{
     },
     output::{check, http_rows, name_missing, page_json, unreadable_file, with_detail},
     progress::progress_bar,
-    table::{key_values, or_empty, row, table},
+    table::{key_values, list_of, or_empty, row, table},
     terminal::CommandFailure,
 };
 use crate::error::{Code, Error};

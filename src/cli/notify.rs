@@ -3,16 +3,12 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
-use super::{
-    Common, PageArgs, choice::choice, cli_authority, find_user, name_missing, or_empty, record_audit, row, table,
-};
+use super::{Common, PageArgs, choice::choice, cli_authority, find_user, name_missing, record_audit};
 use crate::{
     app::App,
-    domain::messaging::notifications::{
-        self, Audience, Notification, NotificationDraft, NotificationKind, Payload, SentNotification,
-    },
+    domain::messaging::notifications::{self, Audience, NotificationDraft, NotificationKind, Payload},
     error::{Error, FieldError, Result},
-    http::responses::AdminNotification,
+    http::{console::views::pages::messages::MESSAGE, responses::AdminNotification},
     types::{Timestamp, clean},
 };
 
@@ -133,12 +129,5 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let listing = notifications::list_sent(&app.core, page.page())?;
-    common.output_page::<_, AdminNotification>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|SentNotification { notification, recipients, readers }| {
-            let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());
-            let Notification { id, created_at, kind, expires_at, title, .. } = notification;
-            row![id, created_at, kind.name(), to, readers, or_empty(*expires_at), title]
-        });
-        table(["id", "sent", "kind", "to", "read", "expires", "title"], rows)
-    })
+    common.output_list::<_, AdminNotification>(page.page(), listing, MESSAGE)
 }

@@ -5,9 +5,10 @@ use std::{borrow::Cow, fmt::Display, io, path::Path};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Common;
+use super::{Common, table::list_of};
 use crate::{
     error::{Code, Error, Result},
+    http::console::views::cells::Column,
     types::{PageRequest, Paginated},
 };
 
@@ -19,6 +20,16 @@ impl Common {
         }
         // A `Value` prints its members in alphabetical order.
         self.print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
+    }
+
+    /// Prints a page of a list with the columns that the console shows.
+    pub fn output_list<R: 'static, T: From<R> + Serialize>(
+        &self,
+        page: PageRequest,
+        listing: Paginated<R>,
+        columns: &[Column<R>],
+    ) -> Result<()> {
+        self.output_page::<R, T>(page, listing, |listing| list_of(columns, &listing.items))
     }
 
     /// Prints a page of a list. Its JSON is that of the HTTP API, with each row as a `T`.

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, RangeArgs, check, choice::choice, cli_authority, find_user_id, http_rows, key_values,
+    Common, PageArgs, RangeArgs, check, choice::choice, cli_authority, find_user_id, http_rows, key_values, list_of,
     name_missing, or_empty, record_audit, row, table, time_range,
 };
 use crate::{
@@ -25,9 +25,12 @@ use crate::{
         operations::{figures::parse_day, idempotency::IdempotentRequest},
     },
     error::{Error, Result},
-    http::responses::{
-        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry, OrderInquiry,
-        OrderRefunded, PaymentReport, Rehearsed, ReportSums,
+    http::{
+        console::views::pages::rows,
+        responses::{
+            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry,
+            OrderInquiry, OrderRefunded, PaymentReport, Rehearsed, ReportSums,
+        },
     },
     providers::payment::OrderState,
     store::Pending,
@@ -242,12 +245,7 @@ fn list(common: &Common, app: &App, filter: OrderFilter, page: &PageArgs) -> Res
     let user = filter.user;
     let listing = orders::list(&app.core, filter, page.page())?;
     record_audit(app, "payments list", user, cli_authority(None))?;
-    common.output_page::<_, AdminOrder>(page.page(), listing, |listing| {
-        table(
-            ["order", "user", "amount", "currency", "coins", "state", "reason", "created"],
-            listing.items.iter().map(order_row),
-        )
-    })
+    common.output_list::<_, AdminOrder>(page.page(), listing, rows::ORDER)
 }
 
 fn show(common: &Common, file: &OrderDetails) -> Result<()> {
@@ -257,15 +255,12 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
     });
     common.output(&json, || {
         let order = json["order"].as_object().into_iter().flatten();
-        let refunds =
-            file.refunds.iter().map(|refund| row![refund.refund_no, refund.amount, refund.state.name(), refund.reason]);
-        let entries =
-            file.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
+        let refunds: Vec<_> = file.refunds.iter().map(|refund| (refund.clone(), file.order.currency)).collect();
         [
             key_values("order", order.map(|(name, value)| (name.as_str(), plain(value)))),
-            table(["refund", "amount", "state", "reason"], refunds),
+            list_of(rows::REFUND, &refunds),
             callback_table(&file.callbacks),
-            table(["entry", "kind", "coins", "balance"], entries),
+            list_of(rows::ENTRY, &file.entries),
         ]
         .join("\n\n")
     })
@@ -453,17 +448,9 @@ fn state_text(order: &Order) -> String {
     format!("order: {}", order.state.name())
 }
 
-fn order_row(order: &Order) -> [String; 8] {
-    let Order { order_no, user, amount, currency, coin_count, state, reason, created_at, .. } = order;
-    row![order_no, user, amount, currency, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
-}
-
 fn callback_table(callbacks: &[Callback]) -> String {
-    let rows = callbacks.iter().map(|callback| {
-        let is_genuine = if callback.is_genuine { "yes" } else { "no" };
-        row![callback.id, callback.received_at, is_genuine, callback.verdict, or_empty(callback.reason.as_ref())]
-    });
-    table(["callback", "received", "genuine", "verdict", "reason"], rows)
+    let rows: Vec<_> = callbacks.iter().map(|callback| (callback.clone(), true)).collect();
+    list_of(rows::CALLBACK, &rows)
 }
 
 /// Formats a JSON value without quotes.

@@ -10,13 +10,15 @@ use super::{
 use crate::{
     app::App,
     domain::money::purchases::{
-        purchase::{PurchaseState, StorePurchase},
+        purchase::PurchaseState,
         queries::{self, BuyerPurchase},
         records::{self, PurchaseDetails, PurchaseFilter},
     },
     error::Result,
-    http::responses::{AdminPurchase, AdminPurchaseDetails, BuyerHistory},
-    types::UserId,
+    http::{
+        console::views::pages::rows,
+        responses::{AdminPurchase, AdminPurchaseDetails, BuyerHistory},
+    },
 };
 
 /// List purchases in app stores, and ask the stores about them
@@ -99,10 +101,7 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<PurchaseSt
     let user = user.map(|who| find_user_id(app, who)).transpose()?;
     let listing = records::list(&app.core, PurchaseFilter { user, state }, page.page())?;
     record_audit(app, "purchases list", user, cli_authority(None))?;
-    common.output_page::<_, AdminPurchase>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(purchase_row);
-        table(["id", "store", "user", "product", "price", "coins", "state", "reason", "created"], rows)
-    })
+    common.output_list::<_, AdminPurchase>(page.page(), listing, rows::PURCHASE)
 }
 
 fn show(common: &Common, details: &PurchaseDetails) -> Result<()> {
@@ -122,15 +121,4 @@ fn show(common: &Common, details: &PurchaseDetails) -> Result<()> {
         ]
         .join("\n\n")
     })
-}
-
-fn purchase_row(purchase: &StorePurchase) -> [String; 9] {
-    let StorePurchase { id, key, user, product, coin_count, state, reason, created_at, .. } = purchase;
-    let price = purchase.price_in_hundredths();
-    let price = price.map(|(price, currency)| format!("{}.{:02} {currency}", price / 100, price % 100));
-    let product = product.as_ref().map(|product| product.id.clone());
-    let user = user.map(|UserId(id)| id.to_string());
-    let (store, product) = (key.store.name(), or_empty(product.as_ref()));
-    let (user, price, reason) = (or_empty(user.as_ref()), or_empty(price.as_ref()), or_empty(reason.as_ref()));
-    row![id, store, user, product, price, coin_count, state.name(), reason, created_at]
 }

@@ -6,8 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, RangeArgs, cli_authority, find_user, key_values, name_missing, or_empty, page_json, record_audit,
-    row, table,
+    Common, PageArgs, RangeArgs, cli_authority, find_user, key_values, list_of, name_missing, page_json, record_audit,
 };
 use crate::{
     app::App,
@@ -16,7 +15,7 @@ use crate::{
         interpretation::{self, CallRecord, Rating},
     },
     error::Result,
-    http::responses::RatingResponse,
+    http::{console::views::pages::rows, responses::RatingResponse},
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -103,12 +102,7 @@ fn print_page(
     record_audit(app, command, user, cli_authority(None))?;
     let items: Vec<_> = listing.items.iter().map(json_of).collect();
     common.output(&page_json(page, &items, listing.total), || {
-        let rows = listing.items.iter().map(|record| {
-            let (ms, fault) = (or_empty(record.duration_ms), or_empty(record.error_class.as_ref()));
-            let (status, version) = (record.status.name(), &record.prompt_version);
-            row![record.created_at, record.user, record.trace_id, status, record.model, version, ms, fault]
-        });
-        let table = table(["at", "user", "trace", "status", "model", "prompt", "ms", "error"], rows);
+        let table = list_of(rows::CALL, &listing.items);
         format!("{table}\n{} of {}", listing.items.len(), listing.total)
     })
 }

@@ -2,11 +2,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, cli_authority, name_missing, parse_reason, record_audit, row, table};
+use super::{Common, PageArgs, cli_authority, name_missing, parse_reason, record_audit};
 use crate::{
-    domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, ReleaseDraft},
     error::{Error, Result},
-    http::responses::AdminRelease,
+    http::{console::views::pages::messages::RELEASE, responses::AdminRelease},
 };
 
 /// Publish and list versions of the app, for the clients' update check
@@ -77,19 +77,7 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
         }
         Action::List { page } => {
             let listing = releases::list(&app.core, page.page())?;
-            common.output_page::<_, AdminRelease>(page.page(), listing, |listing| {
-                let rows = listing.items.iter().map(|release| {
-                    let platform = release.platform.as_deref().unwrap_or("all");
-                    let state = match release.withdrawn_at {
-                        Some(_) => "withdrawn",
-                        None if release.is_required => "required",
-                        None => "",
-                    };
-                    let Release { id, version_code, version, published_at, notes, .. } = release;
-                    row![id, version_code, version, platform, state, published_at, notes]
-                });
-                table(["id", "code", "version", "platform", "", "published", "notes"], rows)
-            })
+            common.output_list::<_, AdminRelease>(page.page(), listing, RELEASE)
         }
     }
 }

@@ -6,19 +6,22 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, key_values, name_missing,
-    or_empty, record_audit, record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, key_values, list_of,
+    name_missing, or_empty, record_audit, record_audit_start, row, table,
 };
 use crate::{
     app::App,
     domain::moderation::{
         engine::ContentType,
         violations::{
-            self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord, Violator,
+            self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord,
         },
     },
     error::Result,
-    http::responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+    http::{
+        console::views::pages::moderation::{FREQUENT, VIOLATION},
+        responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+    },
     types::{PageRequest, pluralize},
 };
 
@@ -108,13 +111,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 fn list(common: &Common, app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<()> {
     let listing = violations::list(&app.core, filter, page)?;
     record_audit(app, "violations list", filter.user, cli_authority(None))?;
-    common.output_page::<_, ShownViolation>(page, listing, |listing| {
-        let rows = listing.items.iter().map(|row| {
-            let ViolationRecord { id, at, user, content_type, violation_type, words, masked_text, provider, .. } = row;
-            row![id, at, user, content_type, violation_type, words.join(", "), masked_text, provider]
-        });
-        table(["id", "at", "user", "content type", "type", "words", "masked text", "detected by"], rows)
-    })
+    common.output_list::<_, ShownViolation>(page, listing, VIOLATION)
 }
 
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
@@ -170,8 +167,7 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
     });
     common.output(&json, || {
         let kinds = table(["type", "violations"], types.iter().map(|NameCount { name, count }| row![name, count]));
-        let rows = frequent.items.iter().map(|Violator { user, count, last_at }| row![user, count, last_at]);
-        format!("{kinds}\n{}", table(["user", "violations", "last"], rows))
+        format!("{kinds}\n{}", list_of(FREQUENT, &frequent.items))
     })
 }
 

@@ -14,9 +14,12 @@ use super::{
         self, administrators, api_keys,
         audit::{AuditList, AuditRow},
         code_messages, data_cleanup, interpretation_ratings, lists, network_logs,
-        payments::{self, AdminCallback, AdminOrder, CallbackList, OrderList},
+        notifications::{AdminNotification, MessageList},
+        payments::{self, AdminCallback, AdminOrder, BillList, CallbackList, CheckedBill, OrderList},
         purchases::{AdminPurchase, PurchaseList},
-        sensitive_word_migration, sensitive_words, session, user_data, users, violations,
+        releases::{AdminRelease, ReleaseList},
+        sensitive_word_migration, sensitive_words, session, user_data, users,
+        violations::{self, ShownViolation, ViolationList},
     },
     console,
     endpoint::{Area, Endpoint, delete, get, patch, post, put},
@@ -772,7 +775,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
         post("/admin/payments/bill", Admin(Administer), payments::check_bill).named("adminCheckBill")
             .summary("Compares the providers' bills of a day with orders and refunds. Differences go to review.")
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        get("/admin/payments/bills", Admin(SupportUsers), payments::list_bills).named("adminListBills")
+        get("/admin/payments/bills", Admin(SupportUsers), lists::list::<BillList, CheckedBill>).named("adminListBills")
             .summary("Lists the checked bills of the providers with their differences, newest day first."),
         get("/admin/payments/callbacks", Admin(SupportUsers), lists::list::<CallbackList, AdminCallback>).named("adminListCallbacks")
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
@@ -854,7 +857,7 @@ fn moderation() -> Vec<Endpoint> {
         post("/admin/sensitive-words/test/answer", Admin(Moderate), sensitive_words::test_answer)
             .named("adminTestAnswer")
             .summary("Checks the text of a model against the local word list."),
-        get("/admin/violations/list", Admin(Moderate), violations::list)
+        get("/admin/violations/list", Admin(Moderate), lists::list::<ViolationList, ShownViolation>)
             .named("adminListViolations")
             .summary("Lists rejected texts, newest first."),
         get("/admin/violations/user/{userId}/stats", Admin(Moderate), violations::user_stats)
@@ -972,7 +975,7 @@ fn messaging() -> Vec<Endpoint> {
         post("/admin/notifications", Admin(Administer), admin::notifications::send)
             .named("adminSendNotification").for_recent_sign_in()
             .summary("Sends a notification to all users or to selected users."),
-        get("/admin/notifications", Admin(SupportUsers), admin::notifications::list)
+        get("/admin/notifications", Admin(SupportUsers), lists::list::<MessageList, AdminNotification>)
             .named("adminListNotifications")
             .summary("Lists sent notifications with their read counts, newest first."),
         delete("/admin/notifications/{id}", Admin(Administer), admin::notifications::delete)
@@ -1018,7 +1021,7 @@ fn messaging() -> Vec<Endpoint> {
                 "Withdraws a release, so that clients are no longer offered it. Its version code can be published again.",
             )
             .errors(&[NotFound]),
-        get("/admin/releases", Admin(ViewFigures), admin::releases::list)
+        get("/admin/releases", Admin(ViewFigures), lists::list::<ReleaseList, AdminRelease>)
             .named("adminListReleases")
             .summary("Lists releases, newest first."),
     ]

@@ -3,10 +3,16 @@
 use serde_json::{Value, json};
 
 use super::issue_table;
-use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use crate::{
+    cli::{http_rows, list_of, or_empty, row, table},
     domain::{identity::accounts::CodeMessages, messaging::notifications::InboxItem, operations::support::SupportPage},
-    http::responses::{AuditRow, CodeMessageRow, LoggedRequest, ShownStaffNote, ShownSuspension, UserDataIssue},
+    http::{
+        console::views::{
+            cells::Column,
+            pages::{moderation::VIOLATION, rows},
+        },
+        responses::{AuditRow, CodeMessageRow, LoggedRequest, ShownStaffNote, ShownSuspension, UserDataIssue},
+    },
 };
 
 pub fn json_of(page: &SupportPage) -> Value {
@@ -102,7 +108,7 @@ pub fn text_of(page: &SupportPage) -> String {
         section_table("Notes", ["id", "at", "author", "note"], &page.notes, |row| {
             row![row.id, row.created_at, row.author, row.content]
         }),
-        section("Issues", &page.issues, issue_table),
+        titled("Issues", &page.issues, issue_table),
         section_table("Identities", ["provider", "linked", "last used"], &page.identities, |row| {
             row![row.key.provider.name(), row.linked_at, row.last_used_at]
         }),
@@ -116,10 +122,7 @@ pub fn text_of(page: &SupportPage) -> String {
             row![row.sent_at, row.client_network]
         }),
         format!("\n\nCode messages\n{}", code_message_table(&page.code_messages)),
-        section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &page.entries, |row| {
-            let (change, about) = (format!("{:+}", row.delta), or_empty(row.reference.as_ref()));
-            row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
-        }),
+        section("Ledger", rows::ENTRY, &page.entries),
         section_table(
             "Manual changes and repairs",
             ["at", "actor", "action", "balance", "reason"],
@@ -130,19 +133,9 @@ pub fn text_of(page: &SupportPage) -> String {
                 row![row.created_at, row.actor, action, balance, row.reason]
             },
         ),
-        section_table("Orders", ["at", "order", "yuan", "state", "reason"], &page.orders, |row| {
-            row![row.created_at, row.order_no, row.amount, row.state.name(), or_empty(row.reason.as_ref())]
-        }),
-        section_table("Interpretations", ["at", "trace", "status", "ms", "error"], &page.records, |row| {
-            let (ms, error) = (or_empty(row.duration_ms), or_empty(row.error_class.as_ref()));
-            row![row.created_at, row.trace_id, row.status.name(), ms, error]
-        }),
-        section_table(
-            "Violations",
-            ["at", "content type", "type", "detected by", "masked text"],
-            &page.violations,
-            |row| row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text],
-        ),
+        section("Orders", rows::ORDER, &page.orders),
+        section("Interpretations", rows::CALL, &page.records),
+        section("Violations", VIOLATION, &page.violations),
         section_table(
             "Notifications",
             ["at", "kind", "title", "read"],
@@ -152,8 +145,8 @@ pub fn text_of(page: &SupportPage) -> String {
                 row![notification.created_at, notification.kind.name(), notification.title, read]
             },
         ),
-        section("Requests", &page.requests, logs::table_of),
-        section("Audit events", &page.audit, audit::table_of),
+        section("Requests", rows::REQUEST, &page.requests),
+        section("Audit events", rows::AUDIT, &page.audit),
     ]
     .concat()
 }
@@ -214,10 +207,15 @@ fn section_table<T, const N: usize>(
     rows: &[T],
     row: impl Fn(&T) -> [String; N],
 ) -> String {
-    section(title, rows, |rows| table(header, rows.iter().map(row)))
+    titled(title, rows, |rows| table(header, rows.iter().map(row)))
 }
 
-fn section<T>(title: &str, rows: &[T], table: impl FnOnce(&[T]) -> String) -> String {
+/// Formats rows with the columns of the console.
+fn section<R>(title: &str, columns: &[Column<R>], rows: &[R]) -> String {
+    titled(title, rows, |rows| list_of(columns, rows))
+}
+
+fn titled<T>(title: &str, rows: &[T], table: impl FnOnce(&[T]) -> String) -> String {
     let body = if rows.is_empty() { "none".to_owned() } else { table(rows) };
     format!("\n\n{title}\n{body}")
 }

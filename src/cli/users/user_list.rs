@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::{Common, RangeArgs, choice::choice, cli_authority, or_empty, record_audit, row, table};
+use crate::cli::{Common, RangeArgs, choice::choice, cli_authority, list_of, record_audit};
 use crate::{
     app::App,
     domain::identity::{
@@ -10,7 +10,7 @@ use crate::{
         users::listing::RegistrationRange,
     },
     error::{Error, Result},
-    http::responses::AdminUserList,
+    http::{console::views::pages::users::USER, responses::AdminUserList},
     types::{clean, pluralize},
 };
 
@@ -42,20 +42,7 @@ pub fn list(common: &Common, app: &App, command: &str, text: Option<String>, arg
     let found = directory::list(&app.core, &filter, cursor.as_ref(), args.limit)?;
     record_audit(app, command, None, cli_authority(None))?;
     common.output(&AdminUserList::from(found.clone()), || {
-        let rows = found.items.iter().map(|user| {
-            row![
-                user.id,
-                user.nickname,
-                user.state.name(),
-                or_empty(user.phone_number.as_ref()),
-                or_empty(user.email.as_ref()),
-                user.coins,
-                user.points,
-                user.created_at
-            ]
-        });
-        let shown =
-            table(["user", "nickname", "state", "phone number", "email", "coins", "points", "registered"], rows);
+        let shown = list_of(USER, &found.items);
         let total = match found.total {
             Some(total) if total > COUNTED => format!("\nmore than {COUNTED} users"),
             Some(total) => format!("\n{}", pluralize(total, "user", "users")),

@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::lists::StaffList;
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::messaging::notifications::{
         self, Audience, NotificationDraft, NotificationKind, Payload, SentNotification,
@@ -12,16 +14,23 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            layout::Place,
+            list_page::Frame,
+            pages::messages::{self as view, MessageDraft},
+            texts::Text,
+        },
         params::{
-            AudienceName, JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter,
-            RowNumber, Rules, page, parameters,
+            AudienceName, JsonData, Moment, Nothing, NotificationText, NotificationTitle, Parameter, RowNumber, Rules,
+            parameters,
         },
         reply::{Created, Json},
         request_context::RequestContext,
         v1::notifications::NotificationPayload,
     },
-    types::{Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
 parameters! {
@@ -36,11 +45,6 @@ parameters! {
             let user_ids = fields.list("userIds", "Ids of the recipients.");
             fields.cross_field(name.zip(user_ids), audience)
         };
-    }
-
-    ListNotificationsParams(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Notifications on a page.");
     }
 
     NotificationParams(fields) {
@@ -120,13 +124,31 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
     }
 }
 
-pub async fn list(
-    context: RequestContext,
-    params: ListNotificationsParams,
-) -> Result<Json<NumberedPage<AdminNotification>>> {
-    let page = page(&context, params.page, params.size);
-    let found = context.report(move |app| notifications::list_sent(&app.core, page)).await?;
-    Ok(NumberedPage::of(page, found))
+/// The sent notifications, below the form for a new one.
+pub struct MessageList;
+
+impl StaffList for MessageList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = SentNotification;
+
+    const PLACE: Place = Place::Messages;
+    const EMPTY: Text = Text::NoMessages;
+    const COLUMNS: &'static [Column<SentNotification>] = view::MESSAGE;
+
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<SentNotification>> {
+        notifications::list_sent(&app.core, page)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
+        let kind = NotificationKind::Activity.name().to_owned();
+        let draft = MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() };
+        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
+    }
 }
 
 /// The notification that was withdrawn.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use self::{
-    bills::{CheckedBill, CheckedBills, check as check_bill, list as list_bills},
+    bills::{BillList, CheckedBill, CheckedBills, check as check_bill},
     callbacks::{AdminCallback, CallbackList, CallbackReceipt, replay},
     refunds::{AdminRefund, OrderRefunded, refund},
     report::{PaymentReport, ReportSums, make as make_report},

@@ -4,21 +4,28 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::lists::StaffList;
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Fault, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
-        params::{
-            Flag, NotificationText, PageNumber, PageSize, Parameter, Reason, RowNumber, Rules, page, parameters, text,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            layout::Place,
+            list_page::Frame,
+            pages::messages::{self as view, TypedRelease},
+            texts::Text,
         },
+        params::{Flag, Nothing, NotificationText, Parameter, Reason, RowNumber, Rules, parameters, text},
         reply::{Created, Json},
         request_context::RequestContext,
         v0::version::{AppRelease, Platform, VersionCode},
     },
-    types::Timestamp,
+    types::{PageRequest, Paginated, Timestamp},
 };
 
 parameters! {
@@ -29,11 +36,6 @@ parameters! {
         is_required: Option<Flag> = fields.optional("isRequired", "True if older clients must update.");
         notes: Option<NotificationText> = fields.optional("notes", "Release notes.");
         download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Download URL.");
-    }
-
-    ListReleasesParams(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Releases per page.");
     }
 
     WithdrawReleaseParams(fields) {
@@ -78,10 +80,30 @@ pub async fn publish(context: RequestContext, publish: PublishReleaseParams) -> 
     Ok(Created(context.committed(releases::publish(&context.app.core, draft)).await?.into()))
 }
 
-pub async fn list(context: RequestContext, params: ListReleasesParams) -> Result<Json<NumberedPage<AdminRelease>>> {
-    let page = page(&context, params.page, params.size);
-    let found = releases::list(&context.app.core, page)?;
-    Ok(NumberedPage::of(page, found))
+/// The releases, below the form for a new one.
+pub struct ReleaseList;
+
+impl StaffList for ReleaseList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = Release;
+
+    const PLACE: Place = Place::Releases;
+    const EMPTY: Text = Text::NoReleases;
+    const COLUMNS: &'static [Column<Release>] = view::RELEASE;
+
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<Release>> {
+        releases::list(&app.core, page)
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
+        let draft = TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() };
+        Ok(Frame { above: view::new_release(cx, &draft, false), ..Frame::default() })
+    }
 }
 
 impl Parameter for DownloadUrl {

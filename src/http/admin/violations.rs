@@ -6,18 +6,31 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::lists::StaffList;
 use crate::{
+    app::App,
     config::LimitsConfig,
-    domain::moderation::{
-        engine::ContentType,
-        violations::{
-            self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord, Violator,
+    domain::{
+        moderation::{
+            engine::ContentType,
+            violations::{
+                self, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, NameCount, ViolationQuery, ViolationRecord,
+                Violator,
+            },
         },
+        operations::admins::roles::Right,
     },
     error::{Fault, Result},
     http::{
         body::RawValue,
-        numbered_page::NumberedPage,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            layout::Place,
+            list_page::{FilterField, Frame},
+            pages::moderation as view,
+            texts::Text,
+        },
         openapi::enums::ContentTypeName,
         params::{
             DaysToKeep, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange, WordType,
@@ -26,16 +39,17 @@ use crate::{
         reply::Json,
         request_context::RequestContext,
     },
-    types::{Timestamp, UserId},
+    types::{PageRequest, Paginated, Timestamp, UserId},
 };
+
+/// Frequent violators that the page lists.
+const FREQUENT_LISTED: u32 = 10;
 
 parameters! {
     ListViolationsParams(fields) {
         user_id: Option<UserId> = fields.optional("userId", "Only texts of this user.");
         content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this kind.");
         violation_type: Option<WordType> = fields.optional("violationType", "Only texts rejected with this type.");
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Rejected texts on a page.");
         time: TimeRange = optional_time_range(fields, "Only texts rejected at this time or later.", "Only texts rejected before this time; a whole day is included.");
     }
 
@@ -105,20 +119,54 @@ impl From<ViolationRecord> for ShownViolation {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListViolationsParams) -> Result<Json<NumberedPage<ShownViolation>>> {
-    let page = page(&context, params.page, params.size);
-    if let Some(user) = params.user_id {
-        context.meta.subject.get_or_init(|| user);
+pub struct ViolationList;
+
+impl StaffList for ViolationList {
+    type Params = ListViolationsParams;
+    type Filter = ViolationQuery;
+    type Row = ViolationRecord;
+
+    const PLACE: Place = Place::Violations;
+    const EMPTY: Text = Text::NoViolations;
+    const COLUMNS: &'static [Column<ViolationRecord>] = view::VIOLATION;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let [from, to] = FilterField::range(Text::From, Text::To);
+        vec![
+            FilterField::new("userId", Text::UserId),
+            FilterField::new("violationType", Text::ViolationType),
+            FilterField::new("contentType", Text::ContentType),
+            from,
+            to,
+        ]
     }
-    let filter = ViolationQuery {
-        user: params.user_id,
-        content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
-        violation_type: params.violation_type.map(|WordType(kind)| kind),
-        from: params.time.start,
-        to: params.time.end,
-    };
-    let found = context.report(move |app| violations::list(&app.core, &filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
+
+    fn filter(context: &RequestContext, params: ListViolationsParams) -> Result<ViolationQuery> {
+        context.name_subject(params.user_id);
+        Ok(ViolationQuery {
+            user: params.user_id,
+            content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
+            violation_type: params.violation_type.map(|WordType(kind)| kind),
+            from: params.time.start,
+            to: params.time.end,
+        })
+    }
+
+    fn read(app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<Paginated<ViolationRecord>> {
+        violations::list(&app.core, filter, page)
+    }
+
+    fn frame(cx: &ViewContext, app: &App, _: Option<&ViolationQuery>) -> Result<Frame> {
+        let newest = PageRequest::of_newest(FREQUENT_LISTED);
+        let frequent = violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, newest)?.items;
+        let below = view::statistics(cx, &violations::types(&app.core)?, &frequent);
+        let bulk = cx.may(Right::Moderate).then(|| view::bulk(cx));
+        Ok(Frame { below, bulk, ..Frame::default() })
+    }
+
+    fn pick(found: &ViolationRecord) -> Option<String> {
+        Some(found.id.to_string())
+    }
 }
 
 pub async fn find(context: RequestContext, params: ViolationParams) -> Result<Json<ShownViolation>> {

@@ -12,19 +12,13 @@ use axum::{
 
 use super::{
     pages::{
-        administrators, api_keys,
-        bills::{self, BillList},
-        cleanup,
+        administrators, api_keys, bills, cleanup,
         feedback::{self, FeedbackList},
-        figures, files, health, lists, log,
-        messages::{self, MessageList},
+        figures, files, health, lists, log, messages,
         models::{self, CallList},
-        moderation::{self, ViolationList},
-        moderation_services,
+        moderation, moderation_services,
         network_log::RequestList,
-        orders, overview, preferences, purchases,
-        releases::{self, ReleaseList},
-        review, search, settings, sign_in, user_acts, user_erasure,
+        orders, overview, preferences, purchases, releases, review, search, settings, sign_in, user_acts, user_erasure,
         user_list::{self, UserList},
         users::{self, EntryList},
         words,
@@ -42,8 +36,11 @@ use crate::{
     http::{
         admin::{
             audit::AuditList,
-            payments::{CallbackList, OrderList},
+            notifications::MessageList,
+            payments::{BillList, CallbackList, OrderList},
             purchases::PurchaseList,
+            releases::ReleaseList,
+            violations::ViolationList,
         },
         state::HttpState,
     },

@@ -28,7 +28,7 @@ fn lists_filters_and_shows_rejected_texts() {
     let all = listed(&[]);
     assert_eq!(has(&all), (true, true), "{all}");
     assert!(!all.contains("<b>代开"), "{all}");
-    assert_eq!(has(&listed(&[("type", "ads")])), (true, false));
+    assert_eq!(has(&listed(&[("violationType", "ads")])), (true, false));
     assert_eq!(has(&listed(&[("contentType", "question")])), (false, true));
     assert_eq!(has(&listed(&[("userId", &other.user_id)])), (false, true));
     assert_eq!(has(&listed(&[("startTime", "2023-11-16T00:00")])), (false, true));
@@ -96,7 +96,7 @@ fn pages_of_rejected_texts_follow_each_other() {
          select {user}, 'question', 'ads', '[]', 'text-' || i || '-', 'local', 1700000000000 + i from n"
     ));
     let browser = Browser::new(&server, "mo", "moderator");
-    let first = browser.get("moderation").query(&[("type", "ads")]).send().expect(200).text();
+    let first = browser.get("moderation").query(&[("violationType", "ads")]).send().expect(200).text();
     assert!(first.contains("text-51-") && !first.contains("text-1-"));
     assert!(first.contains("type=ads&amp;cursor=2"), "{first}");
     let last = browser.get("moderation").query(&[("type", "ads"), ("cursor", "2")]).send().expect(200).text();

@@ -1,31 +1,35 @@
 //! `/admin/payments/bill`: the providers' bills against our records.
 
+use maud::html;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     domain::money::payments::bills::{self, BillCheck, BillDifference, BillDifferenceCode},
     error::Result,
     http::{
-        admin::figures::FigureDay,
-        numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, page, parameters},
+        admin::{figures::FigureDay, lists::StaffList},
+        console::views::{
+            cells::Column,
+            context::{ViewContext, href},
+            layout::Place,
+            list_page::Frame,
+            pages::bills as view,
+            texts::Text,
+        },
+        params::{Nothing, parameters},
         payment_channel::ChannelName,
         reply::Json,
         request_context::RequestContext,
     },
-    types::Timestamp,
+    types::{PageRequest, Paginated, Timestamp},
 };
 
 parameters! {
     CheckBillParams(fields) {
         day: FigureDay = fields.required("day", "The day in Shanghai, before today.");
         channel: Option<ChannelName> = fields.optional("channel", "Only the bill of this channel.");
-    }
-
-    ListBillsParams(fields) {
-        page: Option<PageNumber> = fields.optional("page", "Page number.");
-        size: Option<PageSize> = fields.optional("size", "Bills on a page.");
     }
 }
 
@@ -111,10 +115,32 @@ impl From<BillDifference> for BilledDifference {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListBillsParams) -> Result<Json<NumberedPage<CheckedBill>>> {
-    let page = page(&context, params.page, params.size);
-    let found = context.report(move |app| bills::list(&app.core, page)).await?;
-    Ok(NumberedPage::of(page, found))
+pub struct BillList;
+
+impl StaffList for BillList {
+    type Params = Nothing;
+    type Filter = ();
+    type Row = BillCheck;
+
+    const PLACE: Place = Place::Orders;
+    const TITLE: Text = Text::Bills;
+    const EMPTY: Text = Text::NoBills;
+    const COLUMNS: &'static [Column<BillCheck>] = view::BILL;
+
+    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<BillCheck>> {
+        bills::list(&app.core, page)
+    }
+
+    fn frame(cx: &ViewContext, app: &App, _: Option<&()>) -> Result<Frame> {
+        let channels = app.payments.channels.all().filter(|channel| channel.gateway.has_bills());
+        let channels: Vec<_> = channels.map(|channel| channel.gateway.name()).collect();
+        let beside = html! { a.button href=(href("orders?state=review")) { (cx.t(Text::OrdersInReview)) } };
+        Ok(Frame { beside, above: view::check(cx, &channels), ..Frame::default() })
+    }
 }
 
 pub async fn check(context: RequestContext, params: CheckBillParams) -> Result<Json<CheckedBills>> {

@@ -3,63 +3,23 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Response};
-use maud::html;
 
 use crate::{
-    app::App,
     domain::{
-        money::payments::bills::{self, BillCheck},
+        money::payments::bills::{self},
         operations::figures::parse_day,
     },
     error::{Error, Result},
-    http::{
-        admin::lists::StaffList,
-        console::{
-            request::ConsoleRequest,
-            views::{
-                cells::Column,
-                context::{Flash, ViewContext, href},
-                layout::Place,
-                list_page::Frame,
-                pages::bills as view,
-                texts::{self, Text, Tone},
-            },
+    http::console::{
+        request::ConsoleRequest,
+        views::{
+            context::Flash,
+            texts::{self, Text, Tone},
         },
-        params::Nothing,
-        request_context::RequestContext,
     },
-    types::{PageRequest, Paginated},
 };
 
 const PAGE: &str = "orders/bills";
-
-pub struct BillList;
-
-impl StaffList for BillList {
-    type Params = Nothing;
-    type Filter = ();
-    type Row = BillCheck;
-
-    const PLACE: Place = Place::Orders;
-    const TITLE: Text = Text::Bills;
-    const EMPTY: Text = Text::NoBills;
-    const COLUMNS: &'static [Column<BillCheck>] = view::BILL;
-
-    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<BillCheck>> {
-        bills::list(&app.core, page)
-    }
-
-    fn frame(cx: &ViewContext, app: &App, _: Option<&()>) -> Result<Frame> {
-        let channels = app.payments.channels.all().filter(|channel| channel.gateway.has_bills());
-        let channels: Vec<_> = channels.map(|channel| channel.gateway.name()).collect();
-        let beside = html! { a.button href=(href("orders?state=review")) { (cx.t(Text::OrdersInReview)) } };
-        Ok(Frame { beside, above: view::check(cx, &channels), ..Frame::default() })
-    }
-}
 
 /// Checks the bills of a day, and says how many differences there are.
 pub async fn check(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

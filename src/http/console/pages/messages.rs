@@ -19,56 +19,25 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
-        admin::lists::StaffList,
+        admin::notifications::MessageList,
         console::{
             request::{ConsoleRequest, FormFields, ok, page},
             views::{
-                cells::Column,
                 context::ViewContext,
                 format::ShownCount,
-                layout::Place,
                 list_page::Frame,
                 pages::messages::{self as view, MessageDraft, MessagePreview},
                 texts::Text,
             },
         },
-        params::Nothing,
         reply,
-        request_context::RequestContext,
     },
-    types::{PageRequest, Paginated, Timestamp, UserId, clean},
+    types::{Timestamp, UserId, clean},
 };
 
 const PAGE: &str = "messages";
 /// Recipients of one notification from the console.
 const MAX_RECIPIENTS: usize = 1000;
-
-/// The sent notifications, below the form for a new one.
-pub struct MessageList;
-
-impl StaffList for MessageList {
-    type Params = Nothing;
-    type Filter = ();
-    type Row = SentNotification;
-
-    const PLACE: Place = Place::Messages;
-    const EMPTY: Text = Text::NoMessages;
-    const COLUMNS: &'static [Column<SentNotification>] = view::MESSAGE;
-
-    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<SentNotification>> {
-        notifications::list_sent(&app.core, page)
-    }
-
-    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
-        let kind = NotificationKind::Activity.name().to_owned();
-        let draft = MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() };
-        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
-    }
-}
 
 /// Renders the page with a draft.
 async fn render(console: &ConsoleRequest, draft: MessageDraft) -> Result<Markup> {

@@ -10,99 +10,25 @@ use super::{
     words,
 };
 use crate::{
-    app::App,
     domain::{
         identity::staff_acts,
         moderation::{
             acquittals::{self, Acquittal},
-            engine::ContentType,
             reviews::Review,
-            violations::{self, FREQUENT_DAYS, FREQUENT_THRESHOLD, ViolationQuery, ViolationRecord},
+            violations::{self, ViolationRecord},
         },
-        operations::admins::roles::Right,
     },
     error::{Code, Result},
-    http::{
-        admin::lists::StaffList,
-        console::{
-            request::{ConsoleRequest, ok},
-            views::{
-                cells::Column,
-                context::{ViewContext, href},
-                format::encode,
-                layout::Place,
-                list_page::{FilterField, Frame},
-                pages::moderation::{self as view, ViolationRow},
-                texts::Text,
-            },
+    http::console::{
+        request::{ConsoleRequest, ok},
+        views::{
+            context::href,
+            format::encode,
+            layout::Place,
+            pages::moderation::{self as view, ViolationRow},
         },
-        params::{TimeRange, WordType, optional_time_range, parameters},
-        request_context::RequestContext,
     },
-    types::{PageRequest, Paginated, UserId},
 };
-
-/// Frequent violators that the page lists.
-const FREQUENT_LISTED: u32 = 10;
-
-parameters! {
-    SearchViolationsParams(fields) {
-        user: Option<UserId> = fields.optional("userId", "Only texts of this user.");
-        kind: Option<WordType> = fields.optional("type", "Only texts with words of this type.");
-        content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this use.");
-        time: TimeRange = optional_time_range(fields, "Texts of this time or later.", "Texts before this time.");
-    }
-}
-
-pub struct ViolationList;
-
-impl StaffList for ViolationList {
-    type Params = SearchViolationsParams;
-    type Filter = ViolationQuery;
-    type Row = ViolationRecord;
-
-    const PLACE: Place = Place::Violations;
-    const EMPTY: Text = Text::NoViolations;
-    const COLUMNS: &'static [Column<ViolationRecord>] = view::VIOLATION;
-
-    fn fields(_: &ViewContext) -> Vec<FilterField> {
-        let [from, to] = FilterField::range(Text::From, Text::To);
-        vec![
-            FilterField::new("userId", Text::UserId),
-            FilterField::new("type", Text::ViolationType),
-            FilterField::new("contentType", Text::ContentType),
-            from,
-            to,
-        ]
-    }
-
-    fn filter(context: &RequestContext, params: SearchViolationsParams) -> Result<ViolationQuery> {
-        context.name_subject(params.user);
-        Ok(ViolationQuery {
-            user: params.user,
-            content_type: params.content_type.map(|content_type| content_type.name().to_owned()),
-            violation_type: params.kind.map(|WordType(kind)| kind),
-            from: params.time.start,
-            to: params.time.end,
-        })
-    }
-
-    fn read(app: &App, filter: &ViolationQuery, page: PageRequest) -> Result<Paginated<ViolationRecord>> {
-        violations::list(&app.core, filter, page)
-    }
-
-    fn frame(cx: &ViewContext, app: &App, _: Option<&ViolationQuery>) -> Result<Frame> {
-        let newest = PageRequest::of_newest(FREQUENT_LISTED);
-        let frequent = violations::frequent(&app.core, FREQUENT_DAYS, FREQUENT_THRESHOLD, newest)?.items;
-        let below = view::statistics(cx, &violations::types(&app.core)?, &frequent);
-        let bulk = cx.may(Right::Moderate).then(|| view::bulk(cx));
-        Ok(Frame { below, bulk, ..Frame::default() })
-    }
-
-    fn pick(found: &ViolationRecord) -> Option<String> {
-        Some(found.id.to_string())
-    }
-}
 
 /// Resets the nicknames of the users of the picked texts, or suspends them.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

@@ -11,55 +11,25 @@ use crate::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Release, ReleaseDraft},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        admin::lists::StaffList,
+        admin::releases::ReleaseList,
         console::{
             request::{ConsoleRequest, FormFields, message_of, ok, page},
             views::{
-                cells::Column,
                 context::ViewContext,
-                layout::Place,
                 list_page::Frame,
                 pages::messages::{self as view, TypedRelease},
                 texts::Text,
             },
         },
-        params::Nothing,
         reply,
-        request_context::RequestContext,
     },
-    types::{PageRequest, Paginated, clean},
+    types::clean,
 };
 
 const PAGE: &str = "releases";
 const PLATFORMS: [&str; 2] = ["android", "ios"];
 /// The longest release notes, in characters.
 const MAX_NOTES: usize = 2000;
-
-/// The releases, below the form for a new one.
-pub struct ReleaseList;
-
-impl StaffList for ReleaseList {
-    type Params = Nothing;
-    type Filter = ();
-    type Row = Release;
-
-    const PLACE: Place = Place::Releases;
-    const EMPTY: Text = Text::NoReleases;
-    const COLUMNS: &'static [Column<Release>] = view::RELEASE;
-
-    fn filter(_: &RequestContext, _: Nothing) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(app: &App, (): &(), page: PageRequest) -> Result<Paginated<Release>> {
-        releases::list(&app.core, page)
-    }
-
-    fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
-        let draft = TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() };
-        Ok(Frame { above: view::new_release(cx, &draft, false), ..Frame::default() })
-    }
-}
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

@@ -12,7 +12,6 @@ use crate::{
         identity::{
             accounts::{self, CodeMessages},
             directory::{self, ListedUser, MAX_QUERY, UserFilter},
-            users::Address,
         },
         money::{payments::orders, purchases::records},
         operations::{
@@ -22,12 +21,11 @@ use crate::{
     },
     error::Result,
     http::console::{
-        pages::users::code_row,
         request::{ConsoleRequest, ok, see_other},
         views::{
             context::{href, order_href, purchase_href, user_href},
             format::with_query,
-            pages::search::{self as view, AddressCodes, Found, Search, SearchHit},
+            pages::search::{self as view, Found, Search, SearchHit},
         },
     },
     types::{UserId, clean},
@@ -64,7 +62,7 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 /// The result of a search: the page of one thing, or several hits.
 enum Outcome {
     Exact(String),
-    Hits { hits: Vec<SearchHit>, has_more: bool, codes: Option<AddressCodes> },
+    Hits { hits: Vec<SearchHit>, has_more: bool, codes: Option<CodeMessages> },
 }
 
 impl Outcome {
@@ -80,16 +78,11 @@ fn search(app: &App, text: &str, role: Role) -> Result<Outcome> {
     let mut codes = None;
     if role.has(Right::SupportUsers) {
         // An address with an account leads to the page of its user.
-        codes = directory::address_of(&app.core, &text).map(|address| codes_of(app, address)).transpose()?;
+        let address = directory::address_of(&app.core, &text);
+        codes = address.map(|address| accounts::code_messages(&app.code_sender, &[address])).transpose()?;
         hits.extend(by_request_id(&app.network_log, &text, HITS as usize)?.into_iter().map(request_hit));
     }
     Ok(Outcome::Hits { hits, has_more: found.next.is_some(), codes })
-}
-
-fn codes_of(app: &App, address: Address) -> Result<AddressCodes> {
-    let CodeMessages { items, receipts_failure } = accounts::code_messages(&app.code_sender, &[address])?;
-    let delivery_error = receipts_failure.map(|failure| failure.to_string());
-    Ok(AddressCodes { messages: items.into_iter().map(code_row).collect(), delivery_error })
 }
 
 fn user_hit(user: ListedUser) -> SearchHit {

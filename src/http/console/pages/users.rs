@@ -12,16 +12,12 @@ use crate::{
     app::App,
     domain::{
         identity::{
-            codes::messages::CodeMessageRecord,
-            staff_notes::StaffNote,
-            suspensions::Suspension,
             user_data::{self, UserSelector},
             users::{self as accounts, listing::mask_address},
         },
-        messaging::notifications::InboxItem,
         money::{
             coins,
-            ledger::{self, AccountChange, Asset, LARGEST_ADJUSTMENT, LedgerEntry},
+            ledger::{self, Asset, LARGEST_ADJUSTMENT, LedgerEntry},
             missing_coins::{self, Explanation, MissingCoins},
         },
         operations::{
@@ -44,10 +40,7 @@ use crate::{
                 pages::{
                     missing_coins::{CoinCause, CoinReckoning, CoinUse, CoinVerdict},
                     rows,
-                    user::{
-                        self as view, Balance, ChangeRow, CodeRow, DeviceRow, IdentityRow, IssueRow, NoteRow,
-                        NoticeRow, SuspensionRow, UserForms, UserPage,
-                    },
+                    user::{self as view, UserForms, UserPage},
                 },
                 texts::Text,
             },
@@ -56,7 +49,7 @@ use crate::{
         reply,
         request_context::RequestContext,
     },
-    types::{PageRequest, Paginated, Timestamp, UserId},
+    types::{PageRequest, Paginated, UserId},
 };
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -84,16 +77,15 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
     console
         .context
         .report(move |app| {
-            let now = app.core.clock.now();
             if !may_support {
                 let (cause, trade_no) = (CoinCause::Nothing, String::new());
                 let verdict = CoinVerdict { cause, reckoning: CoinReckoning::default(), trade_no, trade_error: None };
                 let found = support::collect_for_moderator(&app.core, user)?;
-                return Ok(user_page(found, verdict, Staff { revealed: None, remover, now }, forms));
+                return Ok(user_page(found, verdict, Staff { revealed: None, remover }, forms));
             }
             let found = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
             let verdict = verdict(app, user, trade_no, unknown)?;
-            Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover, now }, forms))
+            Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover }, forms))
         })
         .await
 }
@@ -152,149 +144,31 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
     Ok(CoinVerdict { cause, reckoning, trade_no, trade_error })
 }
 
-pub fn code_row(message: CodeMessageRecord) -> CodeRow {
-    CodeRow {
-        asked_at: message.asked_at,
-        channel: message.channel,
-        purpose: message.purpose,
-        outcome: message.outcome,
-        provider: message.provider,
-        code: message.code,
-        receipt: message.receipt,
-        delivery: message.delivery.map(|delivery| delivery.status),
-        words: message.words,
-    }
-}
-
 /// The viewer's part in a page.
 struct Staff<'page> {
     /// The kind of address to show whole.
     revealed: Option<&'page str>,
     /// The author whose notes the viewer may remove; none for all.
     remover: Option<String>,
-    now: Timestamp,
 }
 
 fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: UserForms) -> UserPage {
-    let Staff { revealed, remover, now } = staff;
+    let Staff { revealed, remover } = staff;
     let id = found.kept.id.to_string();
-    let masked = |kind: &'static str, value: Option<String>| {
-        value.map(|value| {
+    let masked = |kind: &'static str, value: &Option<String>| {
+        value.clone().map(|value| {
             let is_revealed = revealed == Some(kind);
             Masked { shown: if is_revealed { value } else { mask_address(&value) }, is_revealed, kind, id: id.clone() }
         })
     };
     UserPage {
-        phone_number: masked("phone", found.kept.phone_number),
-        email: masked("email", found.kept.email),
+        phone_number: masked("phone", &found.kept.phone_number),
+        email: masked("email", &found.kept.email),
         id: id.clone(),
-        nickname: found.profile.nickname,
-        gender: found.profile.gender.name().to_owned(),
-        birthday: found.profile.birthday,
-        signature: found.profile.signature,
-        created_at: found.kept.created_at,
-        // A sign-out removes the device, and the use of a device is recorded to the hour.
-        last_seen_at: found
-            .devices
-            .iter()
-            .map(|device| device.last_used_at)
-            .chain(found.requests.iter().map(|request| request.at))
-            .max(),
-        balances: found
-            .accounts
-            .iter()
-            .map(|(asset, account)| Balance {
-                asset: asset.name().to_owned(),
-                balance: account.balance,
-                entries: account.last_sequence,
-                suspended_at: account.suspended_at,
-            })
-            .collect(),
+        found,
         verdict,
-        issues: found
-            .issues
-            .into_iter()
-            .map(|issue| IssueRow { code: issue.code.to_owned(), detail: issue.detail, is_fixable: issue.fixable })
-            .collect(),
-        entries: found.entries,
-        changes: found.changes.into_iter().map(change_row).collect(),
-        orders: found.orders,
-        purchases: found.purchases,
-        identities: found
-            .identities
-            .into_iter()
-            .map(|identity| IdentityRow {
-                provider: format!("identity_{}", identity.key.provider.name()),
-                linked_at: identity.linked_at,
-                last_used_at: identity.last_used_at,
-            })
-            .collect(),
-        devices: found
-            .devices
-            .into_iter()
-            .map(|device| DeviceRow {
-                id: device.id,
-                label: device.label,
-                signed_in_at: device.signed_in_at,
-                last_used_at: device.last_used_at,
-            })
-            .collect(),
-        delivery_error: found.code_messages.receipts_failure.map(|failure| failure.to_string()),
-        code_messages: found.code_messages.items.into_iter().map(code_row).collect(),
-        castings: found.castings,
-        calls: found.records,
-        violations: found.violations,
-        violations_total: found.violations_total,
-        notices: found.notices.into_iter().map(notice_row).collect(),
-        notices_unread: found.notices_unread as u64,
-        requests: found.requests,
-        suspensions: found.suspensions.into_iter().map(|suspension| suspension_row(suspension, now)).collect(),
-        notes: found.notes.into_iter().map(|note| note_row(note, remover.as_deref())).collect(),
-        audit: found.audit,
+        remover,
         forms,
-    }
-}
-
-fn suspension_row(suspension: Suspension, now: Timestamp) -> SuspensionRow {
-    SuspensionRow {
-        scope: suspension.scope.name().to_owned(),
-        since: suspension.created_at,
-        until: suspension.ends_at,
-        lifted_at: suspension.lifted_at,
-        is_in_force: suspension.is_in_force(now),
-        actor: suspension.actor,
-        reason: suspension.reason,
-    }
-}
-
-fn note_row(note: StaffNote, remover: Option<&str>) -> NoteRow {
-    NoteRow {
-        id: note.id.to_string(),
-        at: note.created_at,
-        is_removable: remover.is_none_or(|author| author == note.author),
-        author: note.author,
-        text: note.content,
-    }
-}
-
-fn change_row(change: AccountChange) -> ChangeRow {
-    ChangeRow {
-        at: change.created_at,
-        actor: change.actor,
-        action: change.action,
-        asset: change.asset.name().to_owned(),
-        before: change.balance_before,
-        after: change.balance_after,
-        reason: change.reason,
-    }
-}
-
-fn notice_row(item: InboxItem) -> NoticeRow {
-    NoticeRow {
-        at: item.notification.created_at,
-        kind: item.notification.kind.name().to_owned(),
-        title: item.notification.title,
-        read_at: item.read_at,
     }
 }
 

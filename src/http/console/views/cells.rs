@@ -136,6 +136,7 @@ impl Cell {
             Self::Word(code) | Self::State(code) => texts::code(cx.language, code).to_owned(),
             Self::Time(at) => format::local(*at, &cx.zone),
             Self::Label(label) | Self::Badge(_, label) => cx.t(*label).to_owned(),
+            Self::Purchase(id, product) => product.as_ref().unwrap_or(id).clone(),
             Self::ReplayOf(id) => texts::replay_of(cx.language, id),
             Self::Link(cell, ..) => cell.csv(cx),
             Self::Explained(cell, explanation) => format!("{} {}", cell.csv(cx), explanation.csv(cx)),
@@ -157,7 +158,8 @@ impl Cell {
             | Self::State(text)
             | Self::Order(text)
             | Self::ReplayOf(text) => text.clone(),
-            Self::Purchase(id, product) => product.as_ref().unwrap_or(id).clone(),
+            Self::Purchase(id, None) => id.clone(),
+            Self::Purchase(id, Some(product)) => format!("{id} ({product})"),
             Self::Label(label) | Self::Badge(_, label) => label.in_language(Language::English).to_owned(),
             Self::Time(at) => at.to_string(),
             Self::User(user) => user.to_string(),

@@ -40,6 +40,7 @@ pub fn new_message(cx: &ViewContext, typed: &MessageDraft) -> Markup {
 
 /// The columns of a notification.
 pub const MESSAGE: &[Column<SentNotification>] = &[
+    column(text(Text::Id), |sent| Cell::Code(sent.notification.id.to_string())),
     column(text(Text::Title), |sent| Cell::text(&sent.notification.title)),
     column(text(Text::Audience), |sent| {
         let audience = Cell::word(if sent.notification.ordinal.is_some() { "all" } else { "users" });
@@ -160,6 +161,7 @@ pub fn new_release(cx: &ViewContext, draft: &TypedRelease, is_preview: bool) -> 
 
 /// The columns of a release.
 pub const RELEASE: &[Column<Release>] = &[
+    column(text(Text::Id), |release| Cell::Code(release.id.to_string())),
     column(text(Text::Version), |release| {
         let version = Cell::text(&release.version);
         match release.download_url.clone().filter(|url| !url.is_empty()) {

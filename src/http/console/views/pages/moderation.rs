@@ -33,11 +33,11 @@ pub struct ViolationRow {
 
 /// The columns of a list of refused texts.
 pub const VIOLATION: &[Column<ViolationRecord>] = &[
-    column(text(Text::MaskedText), |found| {
+    column(text(Text::Id), |found| {
         let page = href(&format!("moderation/violations/{}", found.id));
-        let text = Some(&found.masked_text).filter(|text| !text.is_empty()).cloned();
-        Cell::Quoted(text.unwrap_or_else(|| found.id.to_string())).link(page, Right::Moderate)
+        Cell::Code(found.id.to_string()).link(page, Right::Moderate)
     }),
+    column(text(Text::MaskedText), |found| Cell::Quoted(found.masked_text.clone())),
     column(text(Text::ViolationType), |found| Cell::word(&found.violation_type)),
     column(text(Text::ContentType), |found| Cell::word(&found.content_type)),
     column(text(Text::User), |found| Cell::User(found.user)),
@@ -64,7 +64,8 @@ pub fn bulk(cx: &ViewContext) -> Bulk {
     }
 }
 
-const FREQUENT: &[Column<Violator>] = &[
+/// The columns of users with many refused texts.
+pub const FREQUENT: &[Column<Violator>] = &[
     column(text(Text::User), |one| Cell::User(one.user)),
     column(number(Text::Violations), |one| Cell::Number(one.count)),
     column(time(Text::Last), |one| Cell::Time(one.last_at)),
@@ -160,7 +161,7 @@ fn bars(cx: &ViewContext, counts: &[NameCount]) -> Markup {
     html! {
         dl.bars { @for NameCount { name, count } in counts {
             div {
-                dt { a href=(with_query(&href("moderation"), &[("type", name)])) { (texts::code(cx.language, name)) } }
+                dt { a href=(with_query(&href("moderation"), &[("violationType", name)])) { (texts::code(cx.language, name)) } }
                 dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } }
             }
         } }

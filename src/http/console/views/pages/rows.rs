@@ -132,6 +132,7 @@ pub const CALL: &[Column<CallRecord>] = &[
     }),
     column(text(Text::Outcome), |call| Cell::state(call.status.name())),
     column(text(Text::Model), |call| Cell::text(&call.model).explained(Cell::word(&call.provider))),
+    column(text(Text::PromptVersion), |call| Cell::Id(call.prompt_version.clone())),
     column(number(Text::Duration), |call| Cell::optional(call.duration_ms, Cell::Milliseconds)),
     column(text(Text::Failure), |call| reason(call.error_class.as_ref())),
     column(text(Text::User), |call| Cell::User(call.user)),
@@ -160,9 +161,16 @@ pub const REQUEST: &[Column<Logged>] = &[
 
 pub const AUDIT: &[Column<StoredAuditEvent>] = &[
     column(time(Text::Time), |stored| Cell::Time(stored.at)),
-    column(text(Text::Actor), |stored| Cell::Actor(stored.event.actor.clone())),
+    column(text(Text::Actor), |stored| {
+        let actor = Cell::Actor(stored.event.actor.clone());
+        match &stored.event.system_user {
+            Some(user) => actor.explained(Cell::text(user)),
+            None => actor,
+        }
+    }),
     column(text(Text::Action), |stored| Cell::Code(stored.event.action.clone())),
     column(text(Text::User), |stored| Cell::optional(stored.event.user, Cell::User)),
     column(number(Text::Outcome), |stored| Cell::Status(stored.event.outcome)),
     column(text(Text::Reason), |stored| Cell::optional(stored.event.reason.as_ref(), Cell::text)),
+    column(text(Text::RequestId), |stored| Cell::Id(stored.event.request_id.clone())),
 ];

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::user::{self, CodeRow};
+use super::user;
+use crate::domain::identity::accounts::CodeMessages;
 use crate::http::console::views::{
     context::ViewContext,
     format::Timestamp,
@@ -53,14 +54,7 @@ pub struct Search {
     /// True if there are more hits than shown.
     pub has_more: bool,
     /// Requests for codes, if the query is an address without an account.
-    pub codes: Option<AddressCodes>,
-}
-
-/// The requests for codes of an address, and the reason why the provider told no deliveries.
-#[derive(Clone, Debug)]
-pub struct AddressCodes {
-    pub messages: Vec<CodeRow>,
-    pub delivery_error: Option<String>,
+    pub codes: Option<CodeMessages>,
 }
 
 /// Renders the results.
@@ -85,7 +79,7 @@ pub fn page(cx: &ViewContext, search: &Search) -> Markup {
                 @if search.has_more { p.hint { (cx.t(Text::MoreHits)) } }
             }
         }
-        @if let Some(codes) = &search.codes { (user::codes(cx, &codes.messages, codes.delivery_error.as_deref())) }
+        @if let Some(codes) = &search.codes { (user::codes(cx, codes)) }
     };
     layout::page(cx, &PageBody { title, place: None, has_charts: false, is_live: false, body })
 }

@@ -8,117 +8,27 @@ use super::{
 };
 use crate::{
     domain::{
-        divination::interpretation::CallRecord,
-        moderation::violations::ViolationRecord,
-        money::{ledger::LedgerEntry, payments::order::Order, purchases::purchase::StorePurchase},
-        operations::{audit::StoredAuditEvent, network_log::search::Logged},
+        identity::{
+            accounts::CodeMessages, codes::messages::CodeMessageRecord, identities::UserIdentity,
+            suspensions::Suspension, tokens::Device, user_data::Issue,
+        },
+        messaging::notifications::InboxItem,
+        money::ledger::AccountChange,
+        operations::support::SupportPage,
     },
     http::console::views::{
-        cells::{self, Column},
+        cells::{self, Cell, Column, column},
         context::{Right, ViewContext, href, user_href},
-        format::{self, Timestamp, with_query},
+        format::{self, with_query},
         forms::{self, Control, Field, ProofField, field},
         layout::{self, PageBody, Place},
-        lists::{self, Heading, number, text, time},
+        lists::{number, text, time},
         masked::{Masked, masked},
         parts::{self, facts, or_dash, panel, panel_with},
         texts::{self, Text, Tone},
     },
+    types::{SuspensionScope, UserId},
 };
-
-/// The balance of an asset.
-#[derive(Clone, Debug)]
-pub struct Balance {
-    /// `coin` or `point`.
-    pub asset: String,
-    pub balance: i64,
-    pub entries: i64,
-    pub suspended_at: Option<Timestamp>,
-}
-
-/// An inconsistency of the user's data.
-#[derive(Clone, Debug)]
-pub struct IssueRow {
-    pub code: String,
-    pub detail: String,
-    pub is_fixable: bool,
-}
-
-/// An identity at another service with which the user signs in.
-#[derive(Clone, Debug)]
-pub struct IdentityRow {
-    /// The code of the service's name.
-    pub provider: String,
-    pub linked_at: Timestamp,
-    pub last_used_at: Timestamp,
-}
-
-#[derive(Clone, Debug)]
-pub struct DeviceRow {
-    pub id: String,
-    pub label: String,
-    pub signed_in_at: Timestamp,
-    pub last_used_at: Timestamp,
-}
-
-/// A request for a verification code, with its outcome.
-#[derive(Clone, Debug)]
-pub struct CodeRow {
-    pub asked_at: Timestamp,
-    pub channel: String,
-    pub purpose: String,
-    pub outcome: String,
-    pub provider: Option<String>,
-    pub code: Option<String>,
-    pub receipt: Option<String>,
-    pub delivery: Option<String>,
-    pub words: Option<String>,
-}
-
-/// A manual change or repair of a balance.
-#[derive(Clone, Debug)]
-pub struct ChangeRow {
-    pub at: Timestamp,
-    pub actor: String,
-    pub action: String,
-    pub asset: String,
-    pub before: i64,
-    pub after: i64,
-    /// Empty for a change of others, unless the viewer is an owner.
-    pub reason: String,
-}
-
-/// A note of the staff.
-#[derive(Clone, Debug)]
-pub struct NoteRow {
-    pub id: String,
-    pub at: Timestamp,
-    pub author: String,
-    pub text: String,
-    /// True if the viewer may remove it.
-    pub is_removable: bool,
-}
-
-/// A suspension of the user.
-#[derive(Clone, Debug)]
-pub struct SuspensionRow {
-    /// `account`, `nickname` or `review`.
-    pub scope: String,
-    pub since: Timestamp,
-    pub until: Option<Timestamp>,
-    pub lifted_at: Option<Timestamp>,
-    pub actor: String,
-    pub reason: String,
-    pub is_in_force: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct NoticeRow {
-    pub at: Timestamp,
-    pub kind: String,
-    pub title: String,
-    pub read_at: Option<Timestamp>,
-}
 
 /// The forms of the page, with what was typed and the errors of a rejected attempt.
 #[derive(Clone, Debug, Default)]
@@ -141,49 +51,25 @@ pub struct UserForms {
 }
 
 /// The page of a user.
-#[derive(Clone, Debug)]
 pub struct UserPage {
     pub id: String,
-    pub nickname: String,
-    pub gender: String,
-    pub birthday: Option<String>,
-    pub signature: String,
+    /// Everything about the user; of a moderator's page only a part.
+    pub found: SupportPage,
     pub phone_number: Option<Masked>,
     pub email: Option<Masked>,
-    pub created_at: Timestamp,
-    pub last_seen_at: Option<Timestamp>,
-    pub balances: Vec<Balance>,
     pub verdict: CoinVerdict,
-    pub issues: Vec<IssueRow>,
-    pub entries: Vec<LedgerEntry>,
-    pub changes: Vec<ChangeRow>,
-    pub orders: Vec<Order>,
-    pub purchases: Vec<StorePurchase>,
-    pub identities: Vec<IdentityRow>,
-    pub devices: Vec<DeviceRow>,
-    pub code_messages: Vec<CodeRow>,
-    /// The failure of the question for delivery receipts.
-    pub delivery_error: Option<String>,
-    pub castings: i64,
-    pub calls: Vec<CallRecord>,
-    pub violations: Vec<ViolationRecord>,
-    pub violations_total: i64,
-    pub notices: Vec<NoticeRow>,
-    pub notices_unread: u64,
-    pub requests: Vec<Logged>,
-    /// Newest first.
-    pub suspensions: Vec<SuspensionRow>,
-    pub notes: Vec<NoteRow>,
-    pub audit: Vec<StoredAuditEvent>,
+    /// The author whose notes the viewer may remove; none for all.
+    pub remover: Option<String>,
     pub forms: UserForms,
 }
 
 /// Renders the page of a user.
 pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
-    let title = if user.nickname.is_empty() { user.id.clone() } else { user.nickname.clone() };
-    let is_suspended = scopes_in_force(user).any(|scope| scope == "account");
+    let nickname = &user.found.profile.nickname;
+    let title = if nickname.is_empty() { &user.id } else { nickname };
+    let is_suspended = scopes_in_force(cx, user).any(|scope| scope == SuspensionScope::Account);
     let body = html! {
-        (layout::heading(&title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } span.hint { (cx.t(Text::Id)) } (parts::copyable(cx, &user.id)) }))
+        (layout::heading(title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } span.hint { (cx.t(Text::Id)) } (parts::copyable(cx, &user.id)) }))
         @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
         @if cx.may(Right::SupportUsers) {
             (missing_coins::panel(cx, &user.id, &user.verdict))
@@ -199,7 +85,7 @@ pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
             (sections(cx, user))
         } @else { (violations(cx, user)) }
     };
-    layout::page(cx, &PageBody::new(title, Place::Users, body))
+    layout::page(cx, &PageBody::new(title.clone(), Place::Users, body))
 }
 
 fn act(user: &UserPage, path: &str) -> String {
@@ -211,29 +97,33 @@ fn identity(cx: &ViewContext, user: &UserPage) -> Markup {
         Some(value) => masked(cx, value, name),
         None => parts::dash(cx),
     };
+    let SupportPage { kept, profile, devices, requests, .. } = &user.found;
+    // A sign-out removes the device, and the use of a device is recorded to the hour.
+    let last_seen_at =
+        devices.iter().map(|device| device.last_used_at).chain(requests.iter().map(|request| request.at)).max();
     html! {
         (facts(cx, &[
             (Text::PhoneNumber, address(&user.phone_number, Text::PhoneNumber)),
             (Text::Email, address(&user.email, Text::Email)),
-            (Text::Nickname, or_dash(cx, Some(&user.nickname))),
-            (Text::Registered, cx.time(user.created_at)),
-            (Text::LastSeen, user.last_seen_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
-            (Text::Gender, html! { (texts::code(cx.language, &user.gender)) }),
-            (Text::Birthday, or_dash(cx, user.birthday.as_deref())),
-            (Text::Signature, or_dash(cx, Some(&user.signature))),
-            (Text::Castings, html! { (format::number(user.castings)) }),
+            (Text::Nickname, or_dash(cx, Some(&profile.nickname))),
+            (Text::Registered, cx.time(kept.created_at)),
+            (Text::LastSeen, last_seen_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
+            (Text::Gender, html! { (texts::code(cx.language, profile.gender.name())) }),
+            (Text::Birthday, or_dash(cx, profile.birthday.as_deref())),
+            (Text::Signature, or_dash(cx, Some(&profile.signature))),
+            (Text::Castings, html! { (format::number(user.found.castings)) }),
         ]))
     }
 }
 
 fn balances(cx: &ViewContext, user: &UserPage) -> Markup {
     html! {
-        dl.balances { @for balance in &user.balances {
+        dl.balances { @for (asset, account) in &user.found.accounts {
             div {
-                dt { (texts::code(cx.language, &balance.asset)) }
-                dd.figure { (format::number(balance.balance)) }
-                dd.hint { (texts::entries(cx.language, balance.entries)) }
-                @if let Some(at) = balance.suspended_at { dd { (parts::badge(Tone::Bad, cx.t(Text::AccountSuspended))) " " (cx.ago(at)) } }
+                dt { (texts::code(cx.language, asset.name())) }
+                dd.figure { (format::number(account.balance)) }
+                dd.hint { (texts::entries(cx.language, account.last_sequence)) }
+                @if let Some(at) = account.suspended_at { dd { (parts::badge(Tone::Bad, cx.t(Text::AccountSuspended))) " " (cx.ago(at)) } }
             }
         } }
         @if cx.may(Right::GrantCoins) {
@@ -310,28 +200,33 @@ fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text,
     parts::action_with(cx.t(label), "", is_rejected(user, path), &form)
 }
 
-/// The scopes of suspensions, with their labels.
-const SCOPES: [(&str, Text); 3] =
-    [("account", Text::ScopeAccount), ("nickname", Text::ScopeNickname), ("review", Text::ScopeReview)];
-
-const SUSPENSION: [Heading; 6] = [
-    text(Text::Scope),
-    time(Text::StartedAt),
-    time(Text::Until),
-    time(Text::Lifted),
-    text(Text::Actor),
-    text(Text::Reason),
+const SUSPENSION: &[Column<Suspension>] = &[
+    column(text(Text::Scope), |suspension| Cell::Label(scope_label(suspension.scope))),
+    column(time(Text::StartedAt), |suspension| Cell::Time(suspension.created_at)),
+    column(time(Text::Until), |suspension| Cell::optional(suspension.ends_at, Cell::Time)),
+    column(time(Text::Lifted), |suspension| Cell::optional(suspension.lifted_at, Cell::Time)),
+    column(text(Text::Actor), |suspension| Cell::Code(suspension.actor.clone())),
+    column(text(Text::Reason), |suspension| Cell::text(&suspension.reason)),
 ];
 
-fn scopes_in_force(user: &UserPage) -> impl Iterator<Item = &str> {
-    user.suspensions.iter().filter(|row| row.is_in_force).map(|row| row.scope.as_str())
+const fn scope_label(scope: SuspensionScope) -> Text {
+    match scope {
+        SuspensionScope::Account => Text::ScopeAccount,
+        SuspensionScope::Nickname => Text::ScopeNickname,
+        SuspensionScope::Review => Text::ScopeReview,
+    }
+}
+
+fn scopes_in_force(cx: &ViewContext, user: &UserPage) -> impl Iterator<Item = SuspensionScope> {
+    user.found.suspensions.iter().filter(|suspension| suspension.is_in_force(cx.now)).map(|suspension| suspension.scope)
 }
 
 /// Returns the options of a field for scopes in force, or for those that are not.
 fn scope_options(cx: &ViewContext, user: &UserPage, in_force: bool) -> Vec<(&'static str, String)> {
     let is_offered =
-        |(scope, _): &&(&str, Text)| scopes_in_force(user).any(|suspended| suspended == *scope) == in_force;
-    SCOPES.iter().filter(is_offered).map(|(scope, label)| (*scope, cx.t(*label).to_owned())).collect()
+        |scope: &SuspensionScope| scopes_in_force(cx, user).any(|suspended| suspended == *scope) == in_force;
+    let option = |scope: SuspensionScope| (scope.name(), cx.t(scope_label(scope)).to_owned());
+    SuspensionScope::ALL.into_iter().filter(is_offered).map(option).collect()
 }
 
 fn scope_field(cx: &ViewContext, id: &str, options: Vec<(&str, String)>) -> Markup {
@@ -340,33 +235,18 @@ fn scope_field(cx: &ViewContext, id: &str, options: Vec<(&str, String)>) -> Mark
 
 /// Renders the state of the account with the acts on it.
 fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
-    let time_or_dash = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
     let (suspended, free) = (scope_options(cx, user, true), scope_options(cx, user, false));
-    let rows: Vec<_> = user
-        .suspensions
-        .iter()
-        .map(|row| {
-            let label = SCOPES.iter().find(|(scope, _)| *scope == row.scope).map(|(_, label)| cx.t(*label));
-            vec![
-                html! { (label.unwrap_or(&row.scope)) },
-                cx.cell_time(row.since),
-                time_or_dash(row.until),
-                time_or_dash(row.lifted_at),
-                html! { code { (row.actor) } },
-                html! { (row.reason) },
-            ]
-        })
-        .collect();
+    let suspensions = &user.found.suspensions;
     panel(
         "account",
         cx.t(Text::AccountState),
         &html! {
-            @if rows.is_empty() { p.quiet { (cx.t(Text::NeverSuspended)) } } @else { (lists::table(cx, Text::Suspensions, &SUSPENSION, rows)) }
+            @if suspensions.is_empty() { p.quiet { (cx.t(Text::NeverSuspended)) } } @else { (cells::table(cx, Text::Suspensions, SUSPENSION, suspensions)) }
             div.actions {
                 @if cx.may(Right::Moderate) {
                     @if !suspended.is_empty() { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &scope_field(cx, "unsuspend-scope", suspended))) }
                     @if !free.is_empty() { (suspend(cx, user, free)) }
-                    @if !user.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
+                    @if !user.found.profile.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
                 }
                 @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
                 @if cx.may(Right::Administer) {
@@ -425,12 +305,12 @@ fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
         "notes",
         cx.t(Text::Notes),
         &html! {
-            @if user.notes.is_empty() { p.empty { (cx.t(Text::NoNotes)) } }
-            @for note in &user.notes {
+            @if user.found.notes.is_empty() { p.empty { (cx.t(Text::NoNotes)) } }
+            @for note in &user.found.notes {
                 blockquote.reply {
-                    p.message { (note.text) }
-                    p.hint { code { (note.author) } " · " (cx.time(note.at)) }
-                    @if note.is_removable { (forms::button(cx, &act(user, &format!("notes/{}/remove", note.id)), cx.t(Text::RemoveNote), "small")) }
+                    p.message { (note.content) }
+                    p.hint { code { (note.author) } " · " (cx.time(note.created_at)) }
+                    @if user.remover.as_ref().is_none_or(|author| *author == note.author) { (forms::button(cx, &act(user, &format!("notes/{}/remove", note.id)), cx.t(Text::RemoveNote), "small")) }
                 }
             }
             @if cx.may(Right::FindUsers) { (forms::post(cx, &act(user, "notes"), &html! {
@@ -443,154 +323,130 @@ fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
 }
 
 fn violations(cx: &ViewContext, user: &UserPage) -> Markup {
-    let total = html! { span.hint { (format::number(user.violations_total)) } };
-    row_panel(cx, "violations", Text::Violations, &total, moderation::VIOLATION, &user.violations)
+    let total = html! { span.hint { (format::number(user.found.violations_total)) } };
+    row_panel(cx, "violations", Text::Violations, &total, moderation::VIOLATION, &user.found.violations)
 }
 
 fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
-    if user.issues.is_empty() {
+    if user.found.issues.is_empty() {
         return html! {};
     }
-    let columns = [text(Text::Issue), text(Text::Detail), text(Text::Repairable)];
     let repair = html! { @if cx.may(Right::SupportUsers) { (forms::button(cx, &act(user, "repair"), cx.t(Text::RepairAccount), "small")) } };
-    panel_with(
-        "issues",
-        cx.t(Text::Issues),
-        &repair,
-        &lists::table(
-            cx,
-            Text::Issues,
-            &columns,
-            user.issues.iter().map(|issue| {
-                vec![
-                    html! { code { (issue.code) } },
-                    html! { (issue.detail) },
-                    html! { (cx.t(if issue.is_fixable { Text::Yes } else { Text::NeedsDecision })) },
-                ]
-            }),
-        ),
-    )
+    panel_with("issues", cx.t(Text::Issues), &repair, &cells::table(cx, Text::Issues, ISSUE, &user.found.issues))
 }
 
 fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
     let mine = |path: &str| with_query(&href(path), &[("userId", &user.id)]);
     let all =
         |path: &str, title: Text| html! { a href=(mine(path)) { (cx.t(Text::All)) span.sr { ": " (cx.t(title)) } } };
+    let unread = html! { span.hint { (texts::unread(cx.language, user.found.notices_unread as u64)) } };
     html! {
-        (row_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, rows::ENTRY, &user.entries))
-        (row_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), rows::ORDER, &user.orders))
-        (row_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), rows::PURCHASE, &user.purchases))
-        (table_panel(cx, "changes", Text::ManualChanges, &html! {}, &CHANGE, user.changes.iter().map(|row| change(cx, row)).collect()))
-        (table_panel(cx, "identities", Text::Identities, &html! {}, &IDENTITY, user.identities.iter().map(|row| vec![
-            html! { (texts::code(cx.language, &row.provider)) },
-            cx.cell_time(row.linked_at),
-            cx.cell_time(row.last_used_at),
-        ]).collect()))
+        (row_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, rows::ENTRY, &user.found.entries))
+        (row_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), rows::ORDER, &user.found.orders))
+        (row_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), rows::PURCHASE, &user.found.purchases))
+        (row_panel(cx, "changes", Text::ManualChanges, &html! {}, CHANGE, &user.found.changes))
+        (row_panel(cx, "identities", Text::Identities, &html! {}, IDENTITY, &user.found.identities))
         (devices(cx, user))
-        (codes(cx, &user.code_messages, user.delivery_error.as_deref()))
-        (row_panel(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.calls))
+        (codes(cx, &user.found.code_messages))
+        (row_panel(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.found.records))
         (violations(cx, user))
-        (table_panel(cx, "notices", Text::Notifications, &html! { span.hint { (texts::unread(cx.language, user.notices_unread)) } }, &NOTICE, user.notices.iter().map(|row| vec![
-            html! { (row.title) },
-            html! { (texts::code(cx.language, &row.kind)) },
-            cx.cell_time(row.at),
-            row.read_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
-        ]).collect()))
-        (row_panel(cx, "requests", Text::Requests, &all("network-log", Text::Requests), rows::REQUEST, &user.requests))
-        (row_panel(cx, "audit", Text::Audit, &all("audit", Text::Audit), rows::AUDIT, &user.audit))
+        (row_panel(cx, "notices", Text::Notifications, &unread, NOTICE, &user.found.notices))
+        (row_panel(cx, "requests", Text::Requests, &all("network-log", Text::Requests), rows::REQUEST, &user.found.requests))
+        (row_panel(cx, "audit", Text::Audit, &all("audit", Text::Audit), rows::AUDIT, &user.found.audit))
     }
 }
 
-const CHANGE: [Heading; 5] =
-    [time(Text::Time), text(Text::Actor), text(Text::Action), number(Text::Balance), text(Text::Reason)];
-const IDENTITY: [Heading; 3] = [text(Text::IdentityService), time(Text::Linked), time(Text::LastUsed)];
-const NOTICE: [Heading; 4] = [text(Text::Title), text(Text::MessageKind), time(Text::Time), time(Text::ReadAt)];
+const ISSUE: &[Column<Issue>] = &[
+    column(text(Text::Issue), |issue| Cell::Code(issue.code.to_owned())),
+    column(text(Text::Detail), |issue| Cell::text(&issue.detail)),
+    column(text(Text::Repairable), |issue| Cell::Label(if issue.fixable { Text::Yes } else { Text::NeedsDecision })),
+];
 
-fn change(cx: &ViewContext, row: &ChangeRow) -> Vec<Markup> {
-    vec![
-        cx.cell_time(row.at),
-        html! { code.actor { (row.actor) } },
-        html! { (texts::code(cx.language, &row.action)) " · " (texts::code(cx.language, &row.asset)) },
-        html! { (format::number(row.before)) " → " (format::number(row.after)) },
-        or_dash(cx, Some(&row.reason)),
-    ]
-}
+const CHANGE: &[Column<AccountChange>] = &[
+    column(time(Text::Time), |change| Cell::Time(change.created_at)),
+    column(text(Text::Actor), |change| Cell::Actor(change.actor.clone())),
+    column(text(Text::Action), |change| Cell::word(&change.action).explained(Cell::word(change.asset.name()))),
+    column(number(Text::Balance), |change| {
+        Cell::text(format!("{} → {}", format::number(change.balance_before), format::number(change.balance_after)))
+    }),
+    column(text(Text::Reason), |change| Cell::text(&change.reason)),
+];
+
+const IDENTITY: &[Column<UserIdentity>] = &[
+    column(text(Text::IdentityService), |identity| Cell::word(format!("identity_{}", identity.key.provider.name()))),
+    column(time(Text::Linked), |identity| Cell::Time(identity.linked_at)),
+    column(time(Text::LastUsed), |identity| Cell::Time(identity.last_used_at)),
+];
+
+const NOTICE: &[Column<InboxItem>] = &[
+    column(text(Text::Title), |item| Cell::text(&item.notification.title)),
+    column(text(Text::MessageKind), |item| Cell::word(item.notification.kind.name())),
+    column(time(Text::Time), |item| Cell::Time(item.notification.created_at)),
+    column(time(Text::ReadAt), |item| Cell::optional(item.read_at, Cell::Time)),
+];
+
+/// A device with its user.
+const DEVICE: &[Column<(UserId, Device)>] = &[
+    column(text(Text::Device), |(_, device)| Cell::text(&device.label)),
+    column(time(Text::SignedIn), |(_, device)| Cell::Time(device.signed_in_at)),
+    column(time(Text::LastUsed), |(_, device)| Cell::Time(device.last_used_at)),
+    column(text(Text::Action), |(user, device)| {
+        let page = format!("{}/devices/{}/end", user_href(&user.to_string()), device.id);
+        Cell::html(move |cx| forms::button(cx, &page, cx.t(Text::EndDevice), "small"))
+    }),
+];
+
+const CODE_MESSAGE: &[Column<CodeMessageRecord>] = &[
+    column(time(Text::Asked), |message| Cell::Time(message.asked_at)),
+    column(text(Text::Outcome), |message| Cell::state(&message.outcome)),
+    column(text(Text::Purpose), |message| Cell::word(&message.purpose)),
+    column(text(Text::Channel), |message| {
+        Cell::word(&message.channel).explained(Cell::text(message.provider.as_deref().unwrap_or_default()))
+    }),
+    column(text(Text::Delivery), |message| {
+        Cell::optional(message.delivery.as_ref(), |delivery| Cell::state(&delivery.status))
+    }),
+    column(text(Text::ProviderAnswer), |message| {
+        Cell::optional(message.code.clone(), |code| {
+            let code = Cell::Code(code);
+            match &message.words {
+                Some(words) => code.explained(Cell::text(words)),
+                None => code,
+            }
+        })
+    }),
+    column(text(Text::Receipt), |message| {
+        Cell::optional(message.receipt.clone(), |receipt| Cell::html(move |cx| parts::copyable(cx, &receipt)))
+    }),
+];
 
 /// Renders a panel with the newest rows of a list.
 fn row_panel<R>(cx: &ViewContext, id: &str, title: Text, beside: &Markup, columns: &[Column<R>], rows: &[R]) -> Markup {
-    let cells = rows.iter().map(|row| cells::cells(cx, columns, row)).collect();
-    table_panel(cx, id, title, beside, &cells::headings(columns), cells)
-}
-
-/// Renders a panel with a table, which is closed while it has no rows.
-fn table_panel(
-    cx: &ViewContext,
-    id: &str,
-    title: Text,
-    beside: &Markup,
-    columns: &[Heading],
-    rows: Vec<Vec<Markup>>,
-) -> Markup {
     panel_with(
         id,
         cx.t(title),
         beside,
         &html! {
-            @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (lists::table(cx, title, columns, rows)) }
+            @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (cells::table(cx, title, columns, rows)) }
         },
     )
 }
 
 fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
-    let columns = [text(Text::Device), time(Text::SignedIn), time(Text::LastUsed), text(Text::Action)];
-    let end_all = html! { @if !user.devices.is_empty() { (forms::button(cx, &act(user, "devices/end"), cx.t(Text::EndAllDevices), "small")) } };
-    let end = |id: &str| forms::button(cx, &act(user, &format!("devices/{id}/end")), cx.t(Text::EndDevice), "small");
-    table_panel(
-        cx,
-        "devices",
-        Text::Devices,
-        &end_all,
-        &columns,
-        user.devices
-            .iter()
-            .map(|device| {
-                vec![
-                    html! { (device.label) },
-                    cx.cell_time(device.signed_in_at),
-                    cx.cell_time(device.last_used_at),
-                    end(&device.id),
-                ]
-            })
-            .collect(),
-    )
+    let devices: Vec<_> = user.found.devices.iter().map(|device| (user.found.kept.id, device.clone())).collect();
+    let end_all = html! { @if !devices.is_empty() { (forms::button(cx, &act(user, "devices/end"), cx.t(Text::EndAllDevices), "small")) } };
+    row_panel(cx, "devices", Text::Devices, &end_all, DEVICE, &devices)
 }
 
 /// Renders requests for codes, and the reason why the provider told no deliveries.
-pub fn codes(cx: &ViewContext, messages: &[CodeRow], delivery_error: Option<&str>) -> Markup {
-    let columns = [
-        time(Text::Asked),
-        text(Text::Outcome),
-        text(Text::Purpose),
-        text(Text::Channel),
-        text(Text::Delivery),
-        text(Text::ProviderAnswer),
-        text(Text::Receipt),
-    ];
-    let rows: Vec<_> = messages.iter().map(|row| vec![
-        cx.cell_time(row.asked_at),
-        parts::state(cx, &row.outcome),
-        html! { (texts::code(cx.language, &row.purpose)) },
-        html! { (texts::code(cx.language, &row.channel)) " " span.hint { (row.provider.as_deref().unwrap_or_default()) } },
-        html! { @match &row.delivery { Some(delivery) => (parts::state(cx, delivery)), None => (parts::dash(cx)) } },
-        html! { @match &row.code { Some(code) => { code { (code) } " " (row.words.as_deref().unwrap_or_default()) }, None => (parts::dash(cx)) } },
-        html! { @match &row.receipt { Some(receipt) => (parts::copyable(cx, receipt)), None => (parts::dash(cx)) } },
-    ]).collect();
+pub fn codes(cx: &ViewContext, messages: &CodeMessages) -> Markup {
+    let CodeMessages { items, receipts_failure } = messages;
     panel(
         "codes",
         cx.t(Text::CodeMessages),
         &html! {
-            @if let Some(error) = delivery_error { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::NoReceipts)) " " (error) } })) }
-            @if rows.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } } @else { (lists::table(cx, Text::CodeMessages, &columns, rows)) }
+            @if let Some(failure) = receipts_failure { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::NoReceipts)) " " (failure.to_string()) } })) }
+            @if items.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } } @else { (cells::table(cx, Text::CodeMessages, CODE_MESSAGE, items)) }
         },
     )
 }

@@ -10,6 +10,19 @@
 )]
 
 use crate::{
+    domain::{
+        identity::{
+            accounts::CodeMessages,
+            identities::{IdentityKey, IdentityProvider, UserIdentity},
+            staff_notes::StaffNote,
+            suspensions::{Suspension, SuspensionSource},
+            tokens::Device,
+            user_data::Issue,
+            users::{Gender, Profile, StoredUser},
+        },
+        money::ledger::{Asset, LedgerAccount},
+        operations::support::SupportPage,
+    },
     http::console::views::{
         cells::{Cell, Column, column},
         chart::{FigureChart, Series, Unit},
@@ -28,7 +41,7 @@ use crate::{
         parts::GrowthTone,
         texts::{Language, Text, Tone},
     },
-    types::{Currency, UserId},
+    types::{Currency, SuspensionScope, UserId},
 };
 
 pub const NOW: i64 = 1_795_600_000_000;
@@ -312,30 +325,81 @@ pub fn cause(name: &str) -> CoinCause {
 }
 
 pub fn user(cause_name: &str) -> UserPage {
-    UserPage {
-        id: "10001".into(),
-        nickname: "山水蒙".into(),
-        gender: "female".into(),
-        birthday: Some("1994-05-17".into()),
-        signature: "初筮告，再三渎，渎则不告。".into(),
-        phone_number: Some(Masked {
-            shown: "138****8000".into(),
-            is_revealed: false,
-            kind: "phone",
-            id: "10001".into(),
-        }),
-        email: Some(Masked { shown: "alice@example.com".into(), is_revealed: true, kind: "email", id: "10001".into() }),
-        created_at: ago(190 * DAY),
-        last_seen_at: Some(ago(11 * MINUTE)),
-        balances: vec![
-            Balance {
-                asset: "coin".into(),
-                balance: 1280,
-                entries: 41,
-                suspended_at: (cause_name == "suspended").then(|| ago(3 * HOUR)),
-            },
-            Balance { asset: "point".into(), balance: 340, entries: 128, suspended_at: None },
+    let (id, is_suspended) = (UserId(10_001), cause_name == "suspended");
+    let account = |balance, suspended_at| LedgerAccount { balance, last_sequence: 41, suspended_at, is_forged: false };
+    let issue = |code, fixable| Issue { code, detail: "coin balance 1280, entries sum to 1340".into(), fixable };
+    let found = SupportPage {
+        kept: StoredUser { id, phone_number: None, email: None, created_at: ago(190 * DAY) },
+        profile: Profile {
+            id,
+            nickname: "山水蒙".into(),
+            gender: Gender::Female,
+            birthday: Some("1994-05-17".into()),
+            signature: "初筮告，再三渎，渎则不告。".into(),
+        },
+        accounts: vec![
+            (Asset::Coin, account(1280, is_suspended.then(|| ago(3 * HOUR)))),
+            (Asset::Point, account(340, None)),
         ],
+        issues: if is_suspended {
+            vec![issue("balance_differs", true), issue("phone_twice", false)]
+        } else {
+            Vec::new()
+        },
+        identities: vec![UserIdentity {
+            key: IdentityKey { provider: IdentityProvider::Apple, subject: "001234".into() },
+            linked_at: ago(30 * DAY),
+            last_used_at: ago(2 * DAY),
+        }],
+        devices: vec![Device {
+            id: "d1".into(),
+            label: "Pixel 9 · Yarrow 2.3.1".into(),
+            signed_in_at: ago(40 * DAY),
+            last_used_at: ago(11 * MINUTE),
+            expires_at: Timestamp(NOW + DAY),
+            is_current: false,
+        }],
+        suspensions: vec![Suspension {
+            id: 1,
+            user: id,
+            scope: SuspensionScope::Account,
+            source: SuspensionSource::Staff,
+            reason: "<b>hostile reason</b>".into(),
+            actor: "admin:alice".into(),
+            created_at: ago(9 * DAY),
+            ends_at: (!is_suspended).then(|| ago(2 * DAY)),
+            lifted_at: None,
+            lifted_by: None,
+        }],
+        notes: vec![StaffNote {
+            id: 3,
+            user: id,
+            author: "admin:alice".into(),
+            content: "<i>hostile note</i>".into(),
+            created_at: ago(9 * DAY),
+        }],
+        live_codes: Vec::new(),
+        sent_codes: Vec::new(),
+        code_messages: CodeMessages { items: Vec::new(), receipts_failure: None },
+        entries: Vec::new(),
+        changes: Vec::new(),
+        orders: Vec::new(),
+        purchases: Vec::new(),
+        castings: 212,
+        records: Vec::new(),
+        violations: Vec::new(),
+        violations_total: 7,
+        notices: Vec::new(),
+        notices_unread: 1,
+        requests: Vec::new(),
+        audit: Vec::new(),
+    };
+    let masked = |kind, shown: &str, is_revealed| Masked { shown: shown.into(), is_revealed, kind, id: id.to_string() };
+    UserPage {
+        id: id.to_string(),
+        found,
+        phone_number: Some(masked("phone", "138****8000", false)),
+        email: Some(masked("email", "alice@example.com", true)),
         verdict: CoinVerdict {
             cause: cause(cause_name),
             reckoning: CoinReckoning {
@@ -346,102 +410,7 @@ pub fn user(cause_name: &str) -> UserPage {
             trade_no: String::new(),
             trade_error: None,
         },
-        issues: if cause_name == "suspended" {
-            vec![
-                IssueRow {
-                    code: "balance_differs".into(),
-                    detail: "coin balance 1 280, entries sum to 1 340".into(),
-                    is_fixable: true,
-                },
-                IssueRow {
-                    code: "phone_twice".into(),
-                    detail: "The phone number belongs to the users 10001 and 10877.".into(),
-                    is_fixable: false,
-                },
-            ]
-        } else {
-            Vec::new()
-        },
-        entries: Vec::new(),
-        changes: vec![ChangeRow {
-            at: ago(27 * HOUR),
-            actor: "admin:alice".into(),
-            action: "grant".into(),
-            asset: "coin".into(),
-            before: 20,
-            after: 80,
-            reason: "lost order".into(),
-        }],
-        orders: Vec::new(),
-        purchases: Vec::new(),
-        identities: vec![IdentityRow {
-            provider: "identity_apple".into(),
-            linked_at: ago(30 * DAY),
-            last_used_at: ago(2 * DAY),
-        }],
-        devices: vec![
-            DeviceRow {
-                id: "d1".into(),
-                label: "Pixel 9 · Yarrow 2.3.1".into(),
-                signed_in_at: ago(40 * DAY),
-                last_used_at: ago(11 * MINUTE),
-            },
-            DeviceRow {
-                id: "d2".into(),
-                label: "iPhone 17 · Yarrow 2.3.0".into(),
-                signed_in_at: ago(90 * DAY),
-                last_used_at: ago(8 * DAY),
-            },
-        ],
-        code_messages: vec![
-            CodeRow {
-                asked_at: ago(2 * HOUR),
-                channel: "sms".into(),
-                purpose: "sign_in".into(),
-                outcome: "sent".into(),
-                provider: Some("aliyun".into()),
-                code: Some("OK".into()),
-                receipt: Some("900619746936498440^0".into()),
-                delivery: Some("delivered".into()),
-                words: None,
-            },
-            CodeRow {
-                asked_at: ago(3 * HOUR),
-                channel: "sms".into(),
-                purpose: "sign_in".into(),
-                outcome: "not_sent".into(),
-                provider: Some("aliyun".into()),
-                code: Some("isv.BUSINESS_LIMIT_CONTROL".into()),
-                receipt: None,
-                delivery: None,
-                words: Some("触发小时级流控Permits:5".into()),
-            },
-        ],
-        delivery_error: Some("provider_timeout".into()),
-        castings: 212,
-        calls: Vec::new(),
-        violations: Vec::new(),
-        violations_total: 7,
-        notices: vec![NoticeRow { at: ago(DAY), kind: "system".into(), title: "维护通知".into(), read_at: None }],
-        notices_unread: 1,
-        suspensions: vec![SuspensionRow {
-            scope: "account".into(),
-            since: ago(9 * DAY),
-            until: Some(ago(2 * DAY)),
-            lifted_at: None,
-            actor: "admin:alice".into(),
-            reason: "<b>hostile reason</b>".into(),
-            is_in_force: cause_name == "suspended",
-        }],
-        notes: vec![NoteRow {
-            id: "3".into(),
-            at: ago(9 * DAY),
-            author: "admin:alice".into(),
-            text: "<i>hostile note</i>".into(),
-            is_removable: true,
-        }],
-        requests: Vec::new(),
-        audit: Vec::new(),
+        remover: None,
         forms: UserForms {
             grant_cap: Some(200),
             step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
