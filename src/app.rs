@@ -52,7 +52,7 @@ use crate::{
     store::{
         SchemaPolicy, Store, Tuning,
         files::{DATABASE, NETWORK_LOG},
-        lock::{lock_directory, lock_for_server, publish_address},
+        lock::{lock_alone, lock_directory, publish_address},
         restore,
     },
 };
@@ -148,7 +148,7 @@ impl App {
     fn open_data_dir(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
         let directory = config.data_dir();
         let lock = match mode {
-            OpenMode::Server => Some(lock_for_server(directory)?),
+            OpenMode::Server => Some(lock_alone(directory)?),
             _ => lock_directory(directory)?,
         };
         if restore::finish(directory, lock.is_some())? {

@@ -46,11 +46,12 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Locks a data directory for a server. Waits briefly for a command that is opening the database.
+/// Locks a data directory for a server, or for work that no server may do meanwhile. Waits briefly for a command that is
+/// opening the database, and for a server that ends.
 ///
 /// # Errors
 /// `data_directory_unusable`, such as when another server holds the lock.
-pub fn lock_for_server(directory: &Path) -> Result<File> {
+pub fn lock_alone(directory: &Path) -> Result<File> {
     for _ in 0..OPENING_WAIT.as_millis() / RETRY_INTERVAL.as_millis() {
         if let Some(lock) = lock_directory(directory)? {
             return Ok(lock);
@@ -95,6 +96,6 @@ fn unusable(directory: &Path, why: &str) -> Error {
 }
 
 /// Creates the error for a directory that a server has locked.
-pub fn in_use_error(directory: &Path) -> Error {
+fn in_use_error(directory: &Path) -> Error {
     unusable(directory, "another server is running on it.")
 }

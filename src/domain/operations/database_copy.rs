@@ -26,7 +26,7 @@ use crate::{
     store::{
         CopiedTable, CopySide, Read, RowProgress, SchemaPolicy, Write, copy_tables, file_has_rows,
         files::{self, DATABASE, with_suffix},
-        lock::{in_use_error, lock_directory},
+        lock::lock_alone,
         restore, without_password,
     },
     types::Timestamp,
@@ -216,7 +216,7 @@ fn open_source(place: &DatabasePlace, now: Timestamp) -> Result<OpenPlace> {
                 let detail = format!("There is no database in {}.", directory.display());
                 return Err(Error::new(Code::NotFound).english_detail(detail));
             }
-            let lock = lock(directory)?;
+            let lock = lock_alone(directory)?;
             restore::finish(directory, true)?;
             Ok(OpenPlace { side: CopySide::open_file(&path, now)?, new: None, _lock: Some(lock) })
         }
@@ -253,7 +253,7 @@ fn open_new_file(
     keys: &ServerKey,
     now: Timestamp,
 ) -> Result<OpenPlace> {
-    let lock = lock(directory)?;
+    let lock = lock_alone(directory)?;
     let path = directory.join(DATABASE);
     if restore::is_pending(directory).unwrap_or(true) || files::database_size(&path) > 0 && file_has_rows(&path)? {
         return Err(not_empty(place));
@@ -272,10 +272,6 @@ fn open_new_file(
     let new = NewDatabase { unfinished, path };
     let side = CopySide::create_file(&new.unfinished, now)?;
     Ok(OpenPlace { side, new: Some(new), _lock: Some(lock) })
-}
-
-fn lock(directory: &Path) -> Result<File> {
-    lock_directory(directory)?.ok_or_else(|| in_use_error(directory))
 }
 
 fn not_empty(place: &DatabasePlace) -> Error {

@@ -98,8 +98,8 @@ fn pages_of_rejected_texts_follow_each_other() {
     let browser = Browser::new(&server, "mo", "moderator");
     let first = browser.get("moderation").query(&[("violationType", "ads")]).send().expect(200).text();
     assert!(first.contains("text-51-") && !first.contains("text-1-"));
-    assert!(first.contains("type=ads&amp;cursor=2"), "{first}");
-    let last = browser.get("moderation").query(&[("type", "ads"), ("cursor", "2")]).send().expect(200).text();
+    assert!(first.contains("violationType=ads&amp;cursor=2"), "{first}");
+    let last = browser.get("moderation").query(&[("violationType", "ads"), ("cursor", "2")]).send().expect(200).text();
     assert!(last.contains("text-1-") && !last.contains("text-51-") && !last.contains("cursor=3"));
 }
 

@@ -27,7 +27,7 @@ use crate::{
         self, SchemaPolicy, Store, Tuning,
         backup::DatabaseCopy,
         files::{DATABASE, create_private_directory, database_size, ensure_free_space},
-        lock::{in_use_error, lock_directory},
+        lock::lock_alone,
     },
     types::Timestamp,
 };
@@ -62,7 +62,7 @@ fn restore_copy(
 ) -> Result<RestoreResult> {
     let started = Instant::now();
     let directory = config.data_dir();
-    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
+    let _lock = lock_alone(directory)?;
     store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
     let copy = open_sound(path, now)?;
@@ -114,7 +114,7 @@ pub fn restore_to_server(
 /// `backup_unusable` for a damaged backup and for one of another installation. Storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = config.data_dir();
-    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
+    let _lock = lock_alone(directory)?;
     let copy = open_sound(path, now).map_err(|error| blame_backup(path, error))?;
     ensure_same_key(config, path, &copy, now)?;
     let restored = store::restore::restore_keys(&copy, directory)?;

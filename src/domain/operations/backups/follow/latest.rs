@@ -35,7 +35,7 @@ use crate::{
         self,
         backup::{DatabaseCopy, Faults},
         files::{self, ensure_free_space, file_error},
-        lock::{in_use_error, lock_directory},
+        lock::lock_alone,
         page_changes::{PageChanges, sums_of_file},
         page_sums::copy_summing,
     },
@@ -116,7 +116,7 @@ pub fn restore_latest(
     progress: BackupProgress<'_>,
 ) -> Result<LatestRestore> {
     let directory = config.data_dir();
-    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
+    let _lock = lock_alone(directory)?;
     store::restore::finish(directory, true)?;
     remove_downloads(directory);
     let (bucket, machine) = (offsite::require_bucket(config)?, MachineFiles::new(directory));
