@@ -86,6 +86,14 @@ pub struct PemFiles {
     key: PathBuf,
 }
 
+/// The setting that names a file, and the path with its fault as a sentence.
+pub type FileFault = (&'static str, String);
+
+/// Returns all faults in one text.
+pub fn joined(faults: &[FileFault], mark: &str) -> String {
+    faults.iter().map(|(setting, fault)| format!("{setting}: {fault}")).collect::<Vec<_>>().join(mark)
+}
+
 /// Modification time and length of each file, to detect a change.
 pub type FileStamp = [Option<(SystemTime, u64)>; 2];
 
@@ -99,13 +107,13 @@ impl PemFiles {
     /// Reads the pair.
     ///
     /// # Errors
-    /// All faults of both files, each with the name of its setting.
-    pub fn read(&self) -> Result<Certificate, Vec<String>> {
+    /// All faults of both files.
+    pub fn read(&self) -> Result<Certificate, Vec<FileFault>> {
         let chain = named("server.tls_certificate", &self.certificate, chain_of);
         let key = named("server.tls_key", &self.key, key_of);
         match (chain, key) {
             (Ok(chain), Ok(key)) => Certificate::of(chain, key)
-                .map_err(|fault| vec![format!("server.tls_key: {}: {fault}", self.key.display())]),
+                .map_err(|fault| vec![("server.tls_key", format!("{}: {fault}", self.key.display()))]),
             (chain, key) => Err(chain.err().into_iter().chain(key.err()).collect()),
         }
     }
@@ -164,7 +172,7 @@ impl AcmeFiles {
 /// The fault, in words.
 pub fn validity(config: &Config) -> Result<Option<CertificateValidity>, String> {
     let certificate = match (PemFiles::of(config), AcmeFiles::of(config)) {
-        (Some(files), _) => files.read().map(Some).map_err(|faults| faults.join("; "))?,
+        (Some(files), _) => files.read().map(Some).map_err(|faults| joined(&faults, "; "))?,
         (None, Some(files)) => files.read()?,
         (None, None) => None,
     };
@@ -186,7 +194,7 @@ impl ServedValidity {
     }
 }
 
-fn named<T>(setting: &str, path: &Path, read: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {
+fn named<T>(setting: &'static str, path: &Path, read: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, FileFault> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string());
-    bytes.and_then(|bytes| read(&bytes)).map_err(|fault| format!("{setting}: {}: {fault}", path.display()))
+    bytes.and_then(|bytes| read(&bytes)).map_err(|fault| (setting, format!("{}: {fault}", path.display())))
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Common, cli_authority, or_empty, record_audit, row, table};
 use crate::{
     domain::operations::{
-        alerts::{self, ActiveAlert, Finding},
+        alerts::{self, ActiveAlert, AlertContent, Finding},
         health::HealthSnapshot,
     },
     error::{Code, Error, Result},
@@ -44,25 +44,25 @@ fn list(common: &Common) -> Result<()> {
     let active = app.core.store.read(alerts::active_in)?;
     let rows: Vec<_> = findings
         .into_iter()
-        .map(|Finding { rule, is_firing, detail }| {
+        .map(|Finding { rule, is_firing, fact }| {
             let notified = active.get(&rule);
-            let is_firing = is_firing || notified.is_some();
-            let detail = if is_firing { alerts::with_advice(&app.core, &rule, detail) } else { String::new() };
-            (rule, is_firing, detail, notified)
+            let firing = is_firing.then(|| AlertContent::from(alerts::with_advice(&app.core, fact)));
+            (rule, firing.or_else(|| notified.map(|alert| alert.content.clone())), notified)
         })
         .collect();
     let items: Vec<_> = rows
         .iter()
-        .map(|(rule, is_firing, detail, notified)| {
+        .map(|(rule, firing, notified)| {
             json!({
-                "rule": rule, "firing": is_firing, "detail": is_firing.then_some(detail),
+                "rule": rule, "firing": firing.is_some(), "detail": firing.as_ref().map(|content| &content.detail),
+                "values": firing.as_ref().and_then(AlertContent::values),
                 "since": notified.map(ActiveAlert::since), "toldAt": notified.map(ActiveAlert::notified_at),
             })
         })
         .collect();
     common.output(&json!({ "items": items, "total": items.len() }), || {
-        let rows = rows.iter().map(|(rule, is_firing, detail, notified)| {
-            let state = if *is_firing { "firing" } else { "quiet" };
+        let rows = rows.iter().map(|(rule, firing, notified)| {
+            let (state, detail) = firing.as_ref().map_or(("quiet", ""), |content| ("firing", &content.detail));
             row![rule, state, or_empty(notified.map(ActiveAlert::since)), detail]
         });
         table(["rule", "state", "since", "detail"], rows)

@@ -35,7 +35,7 @@ fn text_of(report: &HealthReport) -> String {
         ],
     )];
     if !report.alerts.is_empty() {
-        let rows = report.alerts.iter().map(|(rule, alert)| row![rule, alert.since(), alert.detail]);
+        let rows = report.alerts.iter().map(|(rule, alert)| row![rule, alert.since(), alert.content.detail]);
         parts.push(table(["alert", "since", "detail"], rows));
     }
     if !report.backups.is_empty() {

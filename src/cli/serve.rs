@@ -7,7 +7,7 @@ use clap::Args;
 use super::Common;
 use crate::{
     app::{App, OpenMode},
-    config::{LoadedConfig, proxy_variables},
+    config::{Config, LoadedConfig, proxy_variables},
     domain::operations::{preflight, server_log::LogBuffer},
     error::Result,
     http::serve::{self, Stop},
@@ -56,10 +56,11 @@ pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let announce = common.announce();
     let app = App::open(config, OpenMode::Server, &announce)?.with_settings(shown).with_server_log(server_log);
     let app = Arc::new(app);
-    for (section, _, effect) in
-        app.core.config.drivers().into_iter().filter(|(_, is_for_development, _)| *is_for_development)
-    {
-        tracing::warn!(section, effect, "this driver is for development");
+    for (section, is_for_development) in app.core.config.drivers() {
+        if is_for_development {
+            let [effect, _] = Config::development_effect(section);
+            tracing::warn!(section, effect, "this driver is for development");
+        }
     }
     serve::run(&app, args.schedule.schedule(), Stop::Signals, &announce)
 }

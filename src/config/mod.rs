@@ -43,14 +43,24 @@ impl Config {
         if self.payment.channels.is_empty() { vec![self.payment.gateway] } else { self.payment.channels.clone() }
     }
 
-    /// Returns for each provider its section, whether its driver is only meant for development, and the effect of that.
-    pub fn drivers(&self) -> [(&'static str, bool, &'static str); 4] {
+    /// Returns for each provider its section, and whether its driver is only meant for development.
+    pub fn drivers(&self) -> [(&'static str, bool); 4] {
         [
-            ("sms", self.sms.provider == SmsProvider::Console, "codes are printed and not sent"),
-            ("email", self.email.provider == EmailProvider::Console, "messages are printed and not sent"),
-            ("llm", self.llm.provider == LlmProvider::Builtin, "the offline interpreter answers"),
-            ("payment", self.payment_channels().contains(&PaymentProvider::Sandbox), "payments cost nothing"),
+            ("sms", self.sms.provider == SmsProvider::Console),
+            ("email", self.email.provider == EmailProvider::Console),
+            ("llm", self.llm.provider == LlmProvider::Builtin),
+            ("payment", self.payment_channels().contains(&PaymentProvider::Sandbox)),
         ]
+    }
+
+    /// Returns the effect of the driver for development of a section, in English and Chinese.
+    pub fn development_effect(section: &str) -> [&'static str; 2] {
+        match section {
+            "sms" => ["codes are printed and not sent", "验证码只打印，不发送"],
+            "email" => ["messages are printed and not sent", "邮件只打印，不发送"],
+            "llm" => ["the offline interpreter answers", "由离线解卦程序回答"],
+            _ => ["payments cost nothing", "付款不收费"],
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use jiff::{civil, tz};
 use liuyao::{Date, LocalTime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de};
 
 use super::TimeInput;
 use crate::error::{Error, Fault, FieldCode, Result};
@@ -98,6 +98,13 @@ impl std::fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_rfc3339(&text).ok_or_else(|| de::Error::custom("no time"))
     }
 }
 

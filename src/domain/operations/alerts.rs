@@ -4,6 +4,7 @@
 //! The database remembers active alerts, so a restart repeats no notification. A notification that could not be delivered
 //! is retried with backoff.
 
+mod content;
 mod delivery;
 mod rules;
 mod state;
@@ -11,6 +12,7 @@ mod state;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use self::{
     delivery::{MAIL, deliver, send},
@@ -23,15 +25,17 @@ use crate::{
     domain::{
         messaging::mailer::Mailer,
         operations::{
+            facts,
             health::{Health, HealthSnapshot},
             settings,
         },
     },
     error::{Code, Error, Result},
     store::{Read, Write},
-    types::{Timestamp, named_enum},
+    types::{Locale, Timestamp, named_enum},
 };
 
+pub use content::AlertFact;
 pub use delivery::DeliveryResult;
 pub use rules::{Finding, PROVIDER_DOWN, evaluate, with_advice};
 
@@ -58,7 +62,7 @@ named_enum! {
 pub struct AlertMessage {
     pub event: AlertEvent,
     pub rule: String,
-    pub detail: String,
+    pub fact: AlertFact,
     /// The time at which the rule started firing.
     pub since: Timestamp,
 }
@@ -70,10 +74,43 @@ pub struct ActiveAlert {
     since: i64,
     /// Milliseconds since 1970.
     notified_at: i64,
+    #[serde(flatten)]
+    pub content: AlertContent,
+}
+
+/// What an alert says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlertContent {
+    /// The English text that was sent.
     pub detail: String,
+    /// None if an earlier version of the program stored it.
+    #[serde(default, deserialize_with = "facts::known")]
+    pub fact: Option<AlertFact>,
+}
+
+impl AlertContent {
+    /// Returns the text for a page. One that an earlier version stored is in English.
+    pub fn text(&self, locale: Locale) -> String {
+        self.fact.as_ref().map_or_else(|| self.detail.clone(), |fact| fact.text(locale))
+    }
+
+    /// Returns the values, if they are known.
+    pub fn values(&self) -> Option<Value> {
+        self.fact.as_ref().map(|fact| facts::rule_and_values(fact).1)
+    }
+}
+
+impl From<AlertFact> for AlertContent {
+    fn from(fact: AlertFact) -> Self {
+        Self { detail: fact.detail(), fact: Some(fact) }
+    }
 }
 
 impl ActiveAlert {
+    pub const fn new(since: Timestamp, notified_at: Timestamp, content: AlertContent) -> Self {
+        Self { since: since.0, notified_at: notified_at.0, content }
+    }
+
     pub fn since(&self) -> Timestamp {
         Timestamp(self.since)
     }
@@ -87,7 +124,8 @@ impl ActiveAlert {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolvedAlert {
     pub rule: String,
-    pub detail: String,
+    #[serde(flatten)]
+    pub content: AlertContent,
     /// Milliseconds since 1970.
     since: i64,
     /// Milliseconds since 1970.
@@ -95,6 +133,10 @@ pub struct ResolvedAlert {
 }
 
 impl ResolvedAlert {
+    pub const fn new(rule: String, content: AlertContent, since: Timestamp, until: Timestamp) -> Self {
+        Self { rule, content, since: since.0, until: until.0 }
+    }
+
     pub const fn since(&self) -> Timestamp {
         Timestamp(self.since)
     }
@@ -163,7 +205,7 @@ impl Alerts {
                 continue;
             }
             message.since = backoff.since;
-            message.detail = with_advice(&self.core, &message.rule, message.detail);
+            message.fact = with_advice(&self.core, message.fact);
             if deliver(self, &message) {
                 undelivered.remove(&message.rule);
                 resolved.extend(apply(active, &message, now));
@@ -179,9 +221,8 @@ impl Alerts {
     /// # Errors
     /// `configuration` when no channel is configured.
     pub fn send_test(&self) -> Result<Vec<DeliveryResult>> {
-        let detail = "This is a test: alerts of this installation arrive here.".to_owned();
-        let since = self.core.clock.now();
-        let message = AlertMessage { event: AlertEvent::Test, rule: "test".into(), detail, since };
+        let (fact, since) = (AlertFact::TestMessage {}, self.core.clock.now());
+        let message = AlertMessage { event: AlertEvent::Test, rule: "test".into(), fact, since };
         let mut results = send(self, &message);
         if self.core.config.email.provider == EmailProvider::Console {
             for mail in results.iter_mut().filter(|result| result.channel == MAIL) {
@@ -236,7 +277,7 @@ fn due_messages(
     let gone = active.keys().filter(|rule| are_all_evaluated && !is_evaluated(rule)).map(|rule| Finding {
         rule: rule.clone(),
         is_firing: false,
-        detail: "This rule no longer exists.".to_owned(),
+        fact: AlertFact::RuleRemoved {},
     });
     let findings = findings.iter().cloned().chain(gone);
     findings.filter_map(|finding| due_message(active.get(&finding.rule), &finding, now, remind_after)).collect()
@@ -250,8 +291,8 @@ fn due_message(
     remind_after: Duration,
 ) -> Option<AlertMessage> {
     let message = |event, since| {
-        let Finding { rule, detail, .. } = finding.clone();
-        Some(AlertMessage { event, rule, detail, since })
+        let Finding { rule, fact, .. } = finding.clone();
+        Some(AlertMessage { event, rule, fact, since })
     };
     match (active, finding.is_firing) {
         (None, true) => message(AlertEvent::Firing, now),
@@ -267,15 +308,9 @@ fn due_message(
 fn apply(active: &mut ActiveAlerts, message: &AlertMessage, now: Timestamp) -> Option<ResolvedAlert> {
     if message.event == AlertEvent::Resolved {
         let alert = active.remove(&message.rule)?;
-        return Some(ResolvedAlert {
-            rule: message.rule.clone(),
-            detail: alert.detail,
-            since: alert.since,
-            until: now.0,
-        });
+        return Some(ResolvedAlert::new(message.rule.clone(), alert.content, Timestamp(alert.since), now));
     }
-    let alert = ActiveAlert { since: message.since.0, notified_at: now.0, detail: message.detail.clone() };
-    active.insert(message.rule.clone(), alert);
+    active.insert(message.rule.clone(), ActiveAlert::new(message.since, now, message.fact.clone().into()));
     None
 }
 
@@ -286,7 +321,7 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     fn finding(is_firing: bool) -> Finding {
-        Finding { rule: "disk_low".into(), is_firing, detail: "…".into() }
+        Finding { rule: "disk_low".into(), is_firing, fact: AlertFact::NoProblem {} }
     }
 
     #[test]
@@ -312,7 +347,7 @@ mod tests {
 
     #[test]
     fn resolves_removed_rules_unless_the_health_is_unknown() {
-        let alert = ActiveAlert { since: 1, notified_at: 1, detail: String::new() };
+        let alert = ActiveAlert::new(Timestamp(1), Timestamp(1), AlertFact::NoProblem {}.into());
         let active = ActiveAlerts::from([("provider_down:llm".into(), alert)]);
         let readable = [Finding { rule: HEALTH_UNKNOWN.into(), ..finding(false) }, finding(false)];
         let messages = due_messages(&active, &readable, Timestamp(2), HOUR);
@@ -330,8 +365,20 @@ mod tests {
 
     #[test]
     fn sends_no_reminders_if_they_are_switched_off() {
-        let alert = ActiveAlert { since: 0, notified_at: 0, detail: String::new() };
+        let alert = ActiveAlert::new(Timestamp(0), Timestamp(0), AlertFact::NoProblem {}.into());
         let message = due_message(Some(&alert), &finding(true), Timestamp(i64::MAX), Duration::ZERO);
         assert_eq!(message, None);
+    }
+
+    #[test]
+    fn keeps_the_text_of_alerts_whose_facts_it_does_not_know() {
+        let known = ActiveAlert::new(Timestamp(1), Timestamp(2), AlertFact::BackupOverdue { last: None }.into());
+        let stored = serde_json::to_string(&known).unwrap();
+        assert_eq!(serde_json::from_str::<ActiveAlert>(&stored).unwrap(), known);
+        for fact in ["", r#","fact":{"rule":"of a later version","values":{"n":1}}"#] {
+            let stored = format!(r#"{{"since":1,"notified_at":2,"detail":"An old text."{fact}}}"#);
+            let alert: ActiveAlert = serde_json::from_str(&stored).unwrap();
+            assert_eq!((alert.content.text(Locale::Chinese).as_str(), alert.content.values()), ("An old text.", None));
+        }
     }
 }

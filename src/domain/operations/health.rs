@@ -18,6 +18,7 @@ use crate::{
         },
         operations::{
             backups::{self, BackupStatus, follow::FollowMonitor},
+            facts::facts,
             integrity::{IntegrityChecker, IntegrityStatus},
             job_runs::JobBoard,
         },
@@ -174,21 +175,26 @@ pub fn free_percent(free: u64, total: u64) -> u64 {
     free.saturating_mul(100).checked_div(total).unwrap_or(100)
 }
 
-/// Describes damage of the database.
-pub fn damage_detail(fault: Option<&str>) -> String {
-    format!("The database is damaged ({}).", fault.unwrap_or("found by a request"))
+facts! {
+    /// The way to replace a damaged database.
+    pub enum Recovery {
+        SoundBackup { name: String, at: Timestamp } =
+            "The newest sound backup is of {at}: stop the service, then run `yarrow restore {name}`",
+            "最新的完好备份为 {at}：请停止服务，再运行 `yarrow restore {name}`";
+        NoSoundBackup {} =
+            "There is no sound backup on this machine. See `yarrow restore --help` to restore one from elsewhere",
+            "本机没有完好的备份；从别处恢复见 `yarrow restore --help`";
+    }
 }
 
-/// Describes how to replace a damaged database. Reads backups until it finds a sound one.
-pub fn recovery_advice(core: &Core) -> String {
-    let now = core.clock.now();
-    let listed = backups::list(&core.config, now).unwrap_or_default();
-    match backups::newest_sound(&listed, now) {
-        Some(backup) => format!(
-            "The newest sound backup is of {}: stop the service, then run `yarrow restore {}`.",
-            backup.at, backup.name
-        ),
-        None => "There is no sound backup on this machine. See `yarrow restore --help` to restore one from elsewhere."
-            .to_owned(),
+impl Recovery {
+    /// Reads backups until it finds a sound one.
+    pub fn find(core: &Core) -> Self {
+        let now = core.clock.now();
+        let listed = backups::list(&core.config, now).unwrap_or_default();
+        match backups::newest_sound(&listed, now) {
+            Some(backup) => Self::SoundBackup { name: backup.name.clone(), at: backup.at },
+            None => Self::NoSoundBackup {},
+        }
     }
 }

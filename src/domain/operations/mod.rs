@@ -15,6 +15,7 @@ pub mod deletions;
 pub mod demo;
 pub mod doctor;
 pub mod forwarding;
+pub mod facts;
 pub mod figures;
 pub mod free_space_scrub;
 pub mod health;

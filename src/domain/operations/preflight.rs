@@ -22,9 +22,12 @@ use crate::{
 
 /// Returns all faults that would prevent the service from starting.
 pub fn faults(config: &Config) -> Vec<String> {
-    let certificate = PemFiles::of(config).and_then(|files| files.read().err());
-    let shared = collisions(config).into_iter().map(|(setting, fault)| format!("{setting}: {fault}"));
-    driver_faults(config).into_iter().chain(certificate.unwrap_or_default()).chain(shared).collect()
+    let certificate = PemFiles::of(config).and_then(|files| files.read().err()).unwrap_or_default();
+    let certificate = certificate.into_iter().map(|(setting, fault)| format!("{setting}: {fault}"));
+    let shared = collisions(config).into_iter().map(|Collision { setting, address, other, other_address }| {
+        format!("{setting}: {address} is taken by {other}, which is {other_address}")
+    });
+    driver_faults(config).into_iter().chain(certificate).chain(shared).collect()
 }
 
 /// Returns the faults that the drivers find in their settings, and those of templates.
@@ -59,17 +62,22 @@ fn silent() -> factory::Announce {
     Arc::new(|_| ())
 }
 
-/// Returns the listener settings whose address is already taken by another setting, with a description.
-pub fn collisions(config: &Config) -> Vec<(&'static str, String)> {
+/// A listener setting whose address another one already takes.
+pub struct Collision {
+    pub setting: &'static str,
+    pub address: SocketAddr,
+    pub other: &'static str,
+    pub other_address: SocketAddr,
+}
+
+/// Returns the listener settings whose address is already taken by another setting.
+pub fn collisions(config: &Config) -> Vec<Collision> {
     let all = config.listeners();
-    let earlier = |index: usize, address| {
-        let other = all.iter().take(index).find(|(_, other)| overlap(*other, address));
-        other.map(|(other, its)| format!("{address} is taken by {other}, which is {its}"))
+    let collision = |(index, (setting, address)): (usize, &(&'static str, SocketAddr))| {
+        let other = all.iter().take(index).find(|(_, other)| overlap(*other, *address));
+        other.map(|(other, its)| Collision { setting, address: *address, other, other_address: *its })
     };
-    all.iter()
-        .enumerate()
-        .filter_map(|(index, (setting, address))| Some((*setting, earlier(index, *address)?)))
-        .collect()
+    all.iter().enumerate().filter_map(collision).collect()
 }
 
 /// Returns true if no two sockets can listen on both addresses. Port 0 is a different port each time.

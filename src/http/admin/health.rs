@@ -1,6 +1,7 @@
 //! `/admin/health`: the health of the installation, and work that an owner can start.
 
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
             alerts::{ActiveAlert, DeliveryResult, ResolvedAlert},
             backups::{BackupFailure, summary::BackupSummary},
             doctor::{Check, DoctorReport},
+            facts,
             health::{BackupState, LedgerState},
             health_report::{HealthReport, ProviderStatus},
             job_runs::JobStatus,
@@ -118,6 +120,9 @@ pub struct ShownAlert {
     rule: String,
     #[schema(example = "1 payment needs a decision; see `yarrow payments list --state review`.")]
     detail: String,
+    /// The numbers and names in the text, by which a client can word it. Null for alerts of an earlier version.
+    #[schema(value_type = Option<Object>, example = json!({ "payments": 1 }))]
+    values: Option<Value>,
     since: Timestamp,
     /// Time of the last message to the operators.
     notified_at: Timestamp,
@@ -131,6 +136,9 @@ pub struct ShownResolvedAlert {
     rule: String,
     #[schema(example = "Calls to the sms provider are paused because several failed in a row.")]
     detail: String,
+    /// The numbers and names in the text, by which a client can word it. Null for alerts of an earlier version.
+    #[schema(value_type = Option<Object>, example = json!({ "provider": "sms" }))]
+    values: Option<Value>,
     since: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     until: Timestamp,
@@ -190,13 +198,18 @@ pub struct ShownDoctorReport {
 pub struct ShownCheck {
     #[schema(example = "disk")]
     group: String,
-    #[schema(example = "data")]
+    #[schema(example = "backup directory")]
     name: String,
     /// `pass`, `warn` or `fail`.
     #[schema(example = "pass")]
     verdict: &'static str,
     #[schema(example = "61000 MiB free")]
     detail: String,
+    /// The finding, by which a client can word it with `values`. Null in a report of an earlier version.
+    #[schema(example = "backup_space")]
+    rule: Option<String>,
+    #[schema(value_type = Option<Object>, example = json!({ "mebibytes": 61_000 }))]
+    values: Option<Value>,
 }
 
 impl From<HealthReport> for InstallationHealth {
@@ -251,13 +264,15 @@ impl From<BackupSummary> for ShownBackup {
 
 impl From<(String, ActiveAlert)> for ShownAlert {
     fn from((rule, alert): (String, ActiveAlert)) -> Self {
-        Self { rule, since: alert.since(), notified_at: alert.notified_at(), detail: alert.detail }
+        let (since, notified_at) = (alert.since(), alert.notified_at());
+        Self { rule, since, notified_at, values: alert.content.values(), detail: alert.content.detail }
     }
 }
 
 impl From<ResolvedAlert> for ShownResolvedAlert {
     fn from(alert: ResolvedAlert) -> Self {
-        Self { since: alert.since(), until: alert.until(), rule: alert.rule, detail: alert.detail }
+        let (since, until) = (alert.since(), alert.until());
+        Self { since, until, rule: alert.rule, values: alert.content.values(), detail: alert.content.detail }
     }
 }
 
@@ -289,8 +304,9 @@ impl From<DoctorReport> for ShownDoctorReport {
 }
 
 impl From<Check> for ShownCheck {
-    fn from(Check { group, name, verdict, detail }: Check) -> Self {
-        Self { group: group.into_owned(), name, verdict: verdict.name(), detail }
+    fn from(Check { group, name, verdict, detail, fact }: Check) -> Self {
+        let (rule, values) = fact.as_ref().map(facts::rule_and_values).unzip();
+        Self { group, name, verdict: verdict.name(), detail, rule, values }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::certificates::Certificates;
 use crate::{
-    certificate::{FileStamp, PemFiles},
+    certificate::{self, FileStamp, PemFiles},
     clock::Clock,
     types::Timestamp,
 };
@@ -38,7 +38,7 @@ fn show_unless(
     now: Timestamp,
     is_refused: impl FnOnce(Timestamp) -> bool,
 ) -> Result<Timestamp, String> {
-    let certificate = files.read().map_err(|faults| faults.join("\n"))?;
+    let certificate = files.read().map_err(|faults| certificate::joined(&faults, "\n"))?;
     let until = certificate.validity.until;
     if is_refused(until) {
         return Err(format!("the new certificate expired at {until}; the previous one is still valid"));

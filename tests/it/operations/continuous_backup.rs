@@ -438,7 +438,7 @@ fn a_long_lag_raises_an_alert() {
     bucket.inject_fault(Fault::Refuses(507, "InsufficientStorage"));
     machine.pass_interval();
     let finding = behind();
-    assert!(finding.is_firing && finding.detail.contains("InsufficientStorage"), "{finding:?}");
+    assert!(finding.is_firing && finding.fact.detail().contains("InsufficientStorage"), "{finding:?}");
     bucket.inject_fault(Fault::None);
     machine.ship();
     assert!(!behind().is_firing);

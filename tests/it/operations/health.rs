@@ -44,6 +44,8 @@ fn work_on_demand_runs_in_the_background_and_is_remembered() {
     assert_eq!(after["ledger"]["state"], "consistent");
     let checks = after["doctor"]["checks"].as_array().unwrap();
     assert!(checks.len() > 10 && checks.iter().any(|check| check["group"] == "listeners"), "{checks:?}");
+    let entries = checks.iter().find(|check| check["name"] == "entries").unwrap();
+    assert_eq!((&entries["rule"], &entries["values"]), (&"entries_agree".into(), &serde_json::json!({ "entries": 0 })));
     assert_eq!(server.value::<i64>("select count(*) from audit where action = 'POST /admin/health/backup'"), 1);
 
     // Commands and the next start know the last runs.
@@ -141,6 +143,10 @@ fn resolved_alerts_stay_visible() {
     });
     assert_eq!(resolved["rule"], "code_budget");
     assert!(resolved["detail"].as_str().unwrap().starts_with("2500 of"), "{resolved}");
+    assert_eq!(resolved["values"], serde_json::json!({ "sent": 2500, "budget": 5000 }));
+    let page = Browser::new(&server, "alice", "owner").get("health").header("accept-language", "zh");
+    let page = page.send().expect(200).text();
+    assert!(page.contains("过去 24 小时已发送 2500 条验证码，上限 5000 条。"), "{page}");
     assert!(resolved["since"].as_str() <= resolved["until"].as_str(), "{resolved}");
 }
 

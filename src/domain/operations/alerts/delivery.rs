@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{AlertEvent, AlertMessage, Alerts};
 use crate::{
     core::Core,
+    domain::operations::facts,
     error::{Error, Result},
     providers::webhook::Webhook,
     types::Locale,
@@ -22,11 +23,11 @@ pub struct DeliveryResult {
 
 /// Logs and sends a message. Returns true if a channel delivered it or none is configured.
 pub(super) fn deliver(alerts: &Alerts, message: &AlertMessage) -> bool {
-    let (rule, event) = (&message.rule, message.event.name());
+    let (rule, event, detail) = (&message.rule, message.event.name(), message.fact.detail());
     if message.event == AlertEvent::Resolved {
-        tracing::info!(rule, event, detail = message.detail, "alert");
+        tracing::info!(rule, event, detail, "alert");
     } else {
-        tracing::warn!(rule, event, detail = message.detail, "alert");
+        tracing::warn!(rule, event, detail, "alert");
     }
     let results = send(alerts, message);
     for DeliveryResult { channel, outcome } in &results {
@@ -62,7 +63,8 @@ fn subject(message: &AlertMessage) -> String {
 
 fn as_text(core: &Core, message: &AlertMessage) -> String {
     let installation = core.config.server.public_url.as_deref().unwrap_or("an installation without a public address");
-    let AlertMessage { event, rule, detail, since } = message;
+    let AlertMessage { event, rule, fact, since } = message;
+    let detail = fact.detail();
     let is_over = if *event == AlertEvent::Resolved { "This alert is over. " } else { "" };
     format!("{is_over}{detail}\n\nRule {rule}: {}, since {since}, at {installation}.", event.name())
 }
@@ -71,7 +73,8 @@ fn as_json(core: &Core, message: &AlertMessage) -> String {
     json!({
         "event": message.event.name(),
         "rule": message.rule,
-        "detail": message.detail,
+        "detail": message.fact.detail(),
+        "values": facts::rule_and_values(&message.fact).1,
         "since": message.since,
         "at": core.clock.now(),
         "installation": core.config.server.public_url,

@@ -96,15 +96,14 @@ impl DeliveryBackoff {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ActiveAlert, rules::HEALTH_UNKNOWN};
+    use super::super::{ActiveAlert, AlertFact, rules::HEALTH_UNKNOWN};
     use super::*;
     use crate::error::Code;
 
     #[test]
     fn keeps_stored_alerts_that_could_not_be_read_at_first() {
-        let of = |rule: &str| {
-            ActiveAlerts::from([(rule.into(), ActiveAlert { since: 1, notified_at: 1, detail: String::new() })])
-        };
+        let alert = ActiveAlert::new(Timestamp(1), Timestamp(1), AlertFact::NoProblem {}.into());
+        let of = |rule: &str| ActiveAlerts::from([(rule.into(), alert.clone())]);
         let state = AlertState::default();
         assert_eq!(state.active(|| Err(Code::StorageFailed.into())), ActiveAlerts::new());
         state.update(&of(HEALTH_UNKNOWN), Undelivered::new(), Vec::new());

@@ -1,11 +1,9 @@
 //! Checks of the TLS certificate, from files or from ACME.
 
-use super::{Check, Installation, Verdict};
-use crate::certificate::{AcmeFiles, Certificate, PemFiles};
+use super::{CheckFact, Installation};
+use crate::certificate::{AcmeFiles, Certificate, FileFault, PemFiles};
 
-const GROUP: &str = "tls";
-
-pub(super) fn certificate(installation: &Installation<'_>) -> Vec<Check> {
+pub(super) fn certificate(installation: &Installation<'_>) -> Vec<CheckFact> {
     match (PemFiles::of(installation.config), AcmeFiles::of(installation.config)) {
         (Some(files), _) => from_files(installation, &files),
         (None, Some(files)) => vec![from_acme(installation, &files)],
@@ -13,40 +11,29 @@ pub(super) fn certificate(installation: &Installation<'_>) -> Vec<Check> {
     }
 }
 
-fn from_files(installation: &Installation<'_>, files: &PemFiles) -> Vec<Check> {
+fn from_files(installation: &Installation<'_>, files: &PemFiles) -> Vec<CheckFact> {
+    let unusable = |(setting, fault): FileFault| CheckFact::CertificateUnusable { setting: setting.into(), fault };
     match files.read() {
-        Ok(certificate) => vec![
-            Check::new(GROUP, "files", Verdict::Pass, "the key matches the certificate"),
-            validity(installation, &certificate),
-        ],
-        Err(faults) => faults
-            .into_iter()
-            .map(|fault| {
-                let (setting, detail) = fault.split_once(": ").unwrap_or(("files", &fault));
-                Check::new(GROUP, setting, Verdict::Fail, detail)
-            })
-            .collect(),
+        Ok(certificate) => vec![CheckFact::CertificateUsable {}, validity(installation, &certificate)],
+        Err(faults) => faults.into_iter().map(unusable).collect(),
     }
 }
 
-fn from_acme(installation: &Installation<'_>, files: &AcmeFiles) -> Check {
-    let failed = |detail: String| Check::new(GROUP, "validity", Verdict::Fail, detail);
+fn from_acme(installation: &Installation<'_>, files: &AcmeFiles) -> CheckFact {
     match files.read() {
         Ok(Some(certificate)) => validity(installation, &certificate),
-        Ok(None) => failed("ACME has issued no certificate yet: see the log of the server".into()),
-        Err(fault) => failed(fault),
+        Ok(None) => CheckFact::NoCertificateYet {},
+        Err(fault) => CheckFact::StoredCertificateUnusable { fault },
     }
 }
 
-fn validity(installation: &Installation<'_>, certificate: &Certificate) -> Check {
+fn validity(installation: &Installation<'_>, certificate: &Certificate) -> CheckFact {
     let (now, validity) = (installation.clock.now(), certificate.validity);
-    let check = |verdict, detail: String| Check::new(GROUP, "validity", verdict, detail);
+    let (from, until) = (validity.from, validity.until);
     match () {
-        () if validity.until <= now => check(Verdict::Fail, format!("expired at {}: renew it", validity.until)),
-        () if validity.from > now => check(Verdict::Fail, format!("not valid before {}", validity.from)),
-        () if validity.ends_soon(now) => {
-            check(Verdict::Warn, format!("expires soon, at {}: its renewal is late", validity.until))
-        }
-        () => check(Verdict::Pass, format!("until {}", validity.until)),
+        () if until <= now => CheckFact::CertificateExpired { until },
+        () if from > now => CheckFact::CertificateNotYetValid { from },
+        () if validity.ends_soon(now) => CheckFact::CertificateEndsSoon { until },
+        () => CheckFact::CertificateValid { until },
     }
 }

@@ -5,11 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Check, Installation, Services, Verdict};
+use super::{CheckFact, Installation, Services};
 use crate::{
     config::Config,
     domain::operations::{
-        backups::{self, Backup},
+        backups::{self, Backup, LastBackup},
         health::{self, BackupState, HealthSnapshot},
     },
     error::Result,
@@ -18,25 +18,20 @@ use crate::{
         files::{DATABASE, NETWORK_LOG, database_size, disk_space},
         lock::LOCK,
     },
-    types::pluralize,
 };
 
-const BACKUPS: &str = "backups";
-
-pub(super) fn permissions(config: &Config) -> Vec<Check> {
-    const GROUP: &str = "permissions";
+pub(super) fn permissions(config: &Config) -> Vec<CheckFact> {
     let directory = config.data_dir();
     let databases = [DATABASE, NETWORK_LOG].map(|name| ["", "-wal", "-shm"].map(|suffix| format!("{name}{suffix}")));
     let others = [LOCK, "acme"].into_iter().chain(KEYS).map(ToOwned::to_owned);
     let names = databases.into_iter().flatten().chain(others);
     let files = names.map(|name| directory.join(name)).filter(|path| path.exists());
-    let mut checks: Vec<_> =
-        [directory.to_owned()].into_iter().chain(files).map(|path| privacy(GROUP, &path)).collect();
-    checks.push(is_writable(GROUP, "data directory", directory));
+    let mut checks: Vec<_> = [directory.to_owned()].into_iter().chain(files).map(|path| privacy(&path)).collect();
+    checks.push(is_writable("data directory", directory));
     let backups = config.backup_directory();
     if backups.is_dir() {
-        checks.push(is_writable(GROUP, "backup directory", &backups));
-        checks.extend(open_files(&backups).map(|path| privacy(GROUP, &path)));
+        checks.push(is_writable("backup directory", &backups));
+        checks.extend(open_files(&backups).map(|path| privacy(&path)));
     }
     checks
 }
@@ -50,42 +45,37 @@ fn open_files(backups: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-fn is_writable(group: &'static str, name: &str, directory: &Path) -> Check {
-    match tempfile::Builder::new().prefix(".doctor-").tempfile_in(directory) {
-        Ok(_) => Check::new(group, name, Verdict::Pass, "can be written to"),
-        Err(error) => Check::new(group, name, Verdict::Fail, format!("cannot be written to: {error}")),
+fn is_writable(name: &str, path: &Path) -> CheckFact {
+    let directory = name.to_owned();
+    match tempfile::Builder::new().prefix(".doctor-").tempfile_in(path) {
+        Ok(_) => CheckFact::DirectoryWritable { directory },
+        Err(error) => CheckFact::DirectoryReadOnly { directory, error: error.to_string() },
     }
 }
 
-fn privacy(group: &'static str, path: &Path) -> Check {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (of_others, of_group) = match std::fs::metadata(path) {
-        Err(error) => return Check::new(group, name, Verdict::Fail, error.to_string()),
-        Ok(metadata) => {
-            let mode = metadata.permissions().mode();
-            (mode & 0o007, mode & 0o070)
-        }
+fn privacy(path: &Path) -> CheckFact {
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mode = match std::fs::metadata(path) {
+        Err(error) => return CheckFact::FileUnreadable { file, error: error.to_string() },
+        Ok(metadata) => metadata.permissions().mode(),
     };
-    match (of_others, of_group) {
-        (0, 0) => Check::new(group, name, Verdict::Pass, "accessible by its owner only"),
-        (0, _) => Check::new(group, name, Verdict::Warn, "accessible by its group: chmod g-rwx"),
-        _ => Check::new(group, name, Verdict::Fail, "accessible by everybody: chmod go-rwx"),
+    match (mode & 0o007, mode & 0o070) {
+        (0, 0) => CheckFact::OwnerOnly { file },
+        (0, _) => CheckFact::GroupAccess { file },
+        _ => CheckFact::EverybodyAccess { file },
     }
 }
 
-pub(super) fn disk(installation: &Installation<'_>) -> Result<Vec<Check>> {
-    const GROUP: &str = "disk";
+pub(super) fn disk(installation: &Installation<'_>) -> Result<Vec<CheckFact>> {
     let config = installation.config;
     let data = config.data_dir();
     let (free, total) = disk_space(data)?;
-    let percent = health::free_percent(free, total);
-    let detail = format!("{percent} % free, {} MiB", free >> 20);
-    let verdict = match () {
-        () if free < config.backup.free_space.0 => Verdict::Fail,
-        () if percent < u64::from(config.alerts.disk_free_percent) => Verdict::Warn,
-        () => Verdict::Pass,
-    };
-    let mut checks = vec![Check::new(GROUP, "data directory", verdict, detail)];
+    let (percent, mebibytes) = (health::free_percent(free, total), free >> 20);
+    let mut checks = vec![match () {
+        () if free < config.backup.free_space.0 => CheckFact::DiskFull { percent, mebibytes },
+        () if percent < u64::from(config.alerts.disk_free_percent) => CheckFact::DiskLow { percent, mebibytes },
+        () => CheckFact::DiskFree { percent, mebibytes },
+    }];
     let directory = config.backup_directory();
     if directory.is_dir() {
         let database = match installation.services() {
@@ -94,55 +84,52 @@ pub(super) fn disk(installation: &Installation<'_>) -> Result<Vec<Check>> {
         };
         let needed = database + config.backup.free_space.0;
         let (free, _) = disk_space(&directory)?;
-        checks.push(Check::holds(
-            GROUP,
-            "backup directory",
-            (free >= needed, format!("{} MiB free", free >> 20)),
-            (Verdict::Fail, format!("{} MiB free; the next backup needs {}", free >> 20, needed >> 20)),
-        ));
+        let mebibytes = free >> 20;
+        checks.push(if free >= needed {
+            CheckFact::BackupSpace { mebibytes }
+        } else {
+            CheckFact::NoBackupSpace { mebibytes, needed: needed >> 20 }
+        });
     }
     Ok(checks)
 }
 
-pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
+pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<CheckFact>> {
     let config = installation.config;
     let mut checks: Vec<_> = installation.services().map(age).transpose()?.into_iter().collect();
     let listed = backups::list(config, installation.clock.now())?;
     if let Some(newest) = listed.first() {
-        checks.push(newest_backup(installation, newest, listed.len()));
-        checks.push(size_limit(config, newest));
-        checks.push(location(config));
-    } else if let Some(name) = last_recorded(installation)? {
-        let detail = format!("{name} is missing in {}, and there is no other", config.backup_directory().display());
-        checks.push(Check::new(BACKUPS, "newest", Verdict::Fail, detail));
+        checks.extend([
+            newest_backup(installation, newest, listed.len()),
+            size_limit(config, newest),
+            location(config),
+        ]);
+    } else if let Some(backup) = last_recorded(installation)? {
+        let directory = config.backup_directory().display().to_string();
+        checks.push(CheckFact::NewestMissing { backup, directory });
     }
     Ok(checks)
 }
 
-fn newest_backup(installation: &Installation<'_>, newest: &Backup, count: usize) -> Check {
-    let check = |verdict, detail: String| Check::new(BACKUPS, "newest", verdict, detail);
+fn newest_backup(installation: &Installation<'_>, newest: &Backup, count: usize) -> CheckFact {
+    let backup = newest.name.clone();
     match backups::findings(&newest.path, installation.clock.now()) {
-        Ok(Some(findings)) if findings.is_sound() => {
-            check(Verdict::Pass, format!("{}, sound; {count} in all", newest.name))
-        }
-        Ok(Some(_)) => check(Verdict::Fail, format!("{} is inconsistent", newest.name)),
-        _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
+        Ok(Some(findings)) if findings.is_sound() => CheckFact::NewestSound { backup, count },
+        Ok(Some(_)) => CheckFact::NewestInconsistent { backup },
+        _ => CheckFact::NewestUnreadable { backup },
     }
 }
 
 /// Warns if the limit of the total size deletes backups that the other rules would keep.
-fn size_limit(config: &Config, newest: &Backup) -> Check {
+fn size_limit(config: &Config, newest: &Backup) -> CheckFact {
     let rules = &config.backup;
-    let (wanted, fitting) =
-        (u64::from(rules.keep_hourly) + u64::from(rules.keep_daily), rules.keep_size.0 / newest.bytes.max(1));
-    let holds =
-        |count| format!("backup.keep_size holds {} of the size of the newest", pluralize(count, "backup", "backups"));
-    let detail = format!(
-        "{}, and the rules would keep {wanted}: raise it, \
-         or lower backup.keep_hourly or backup.keep_daily",
-        holds(fitting)
-    );
-    Check::holds(BACKUPS, "size limit", (fitting >= wanted, holds(wanted)), (Verdict::Warn, detail))
+    let wanted = u64::from(rules.keep_hourly) + u64::from(rules.keep_daily);
+    let fitting = rules.keep_size.0 / newest.bytes.max(1);
+    if fitting >= wanted {
+        CheckFact::LimitFits { backups: wanted }
+    } else {
+        CheckFact::LimitTight { backups: fitting, wanted }
+    }
 }
 
 /// Returns the name of the last backup that the database recorded.
@@ -151,31 +138,27 @@ fn last_recorded(installation: &Installation<'_>) -> Result<Option<String>> {
     Ok(services.core.store.read(backups::status_in)?.last.map(|last| last.name))
 }
 
-fn age(services: Services<'_>) -> Result<Check> {
+fn age(services: Services<'_>) -> Result<CheckFact> {
     let health = HealthSnapshot::collect(services.health)?;
-    let last = health.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
-    let (verdict, detail) = match health.backup_state(&services.core.config) {
-        BackupState::Current => (Verdict::Pass, format!("last: {last}")),
-        BackupState::Off => {
-            (Verdict::Warn, format!("backup.every is 0 s: there are no scheduled backups; last: {last}"))
-        }
-        BackupState::None => (Verdict::Warn, "none yet: the running server will make one".to_owned()),
-        BackupState::Old => (Verdict::Fail, format!("last: {last}; is the server running?")),
+    let last = health.backups.last.as_ref().map(LastBackup::at);
+    Ok(match health.backup_state(&services.core.config) {
+        BackupState::Current => CheckFact::BackupRecent { last },
+        BackupState::Off => CheckFact::BackupsOff { last },
+        BackupState::None => CheckFact::NoBackupYet {},
+        BackupState::Old => CheckFact::BackupLate { last },
         BackupState::Failed => {
-            let cause = health.backups.failure.as_ref().map_or("", |failure| failure.detail.as_str());
-            (Verdict::Fail, format!("the last one failed: {cause} Last successful one: {last}"))
+            let cause = health.backups.failure.map(|failure| failure.detail).unwrap_or_default();
+            CheckFact::LastBackupFailed { cause, last }
         }
-    };
-    Ok(Check::new(BACKUPS, "age", verdict, detail))
+    })
 }
 
-fn location(config: &Config) -> Check {
+fn location(config: &Config) -> CheckFact {
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     let is_apart = device(config.data_dir()) != device(&config.backup_directory());
-    Check::holds(
-        BACKUPS,
-        "place",
-        (is_apart || config.backup.s3_endpoint.is_some(), "not only on the disk of the database"),
-        (Verdict::Warn, "on the same disk as the database: set backup.directory or backup.s3_endpoint"),
-    )
+    if is_apart || config.backup.s3_endpoint.is_some() {
+        CheckFact::BackupsApart {}
+    } else {
+        CheckFact::BackupsOnSameDisk {}
+    }
 }

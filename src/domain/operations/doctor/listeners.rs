@@ -9,42 +9,42 @@ use std::{
 
 use rustix::fs::{major, minor};
 
-use super::{Check, Installation, Verdict};
-use crate::{domain::operations::preflight, store::lock::LOCK};
+use super::{CheckFact, Installation};
+use crate::{
+    domain::operations::preflight::{self, Collision},
+    store::lock::LOCK,
+};
 
-const GROUP: &str = "listeners";
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-pub(super) fn listeners(installation: &Installation<'_>) -> Vec<Check> {
+pub(super) fn listeners(installation: &Installation<'_>) -> Vec<CheckFact> {
     let config = installation.config;
     let collisions = preflight::collisions(config);
     let server = server_of(config.data_dir());
-    let check = |(setting, address): (&'static str, SocketAddr)| {
-        let collision = collisions.iter().find(|(colliding, _)| *colliding == setting);
-        let (verdict, detail) =
-            collision.map_or_else(|| check_address(address, &server), |(_, fault)| (Verdict::Fail, fault.clone()));
-        Check::new(GROUP, setting, verdict, detail)
+    let check = |(setting, address): (&str, SocketAddr)| match collisions.iter().find(|one| one.setting == setting) {
+        Some(&Collision { other, other_address, .. }) => {
+            CheckFact::AddressShared { setting: setting.into(), address, other: other.into(), other_address }
+        }
+        None => check_address(setting.into(), address, &server),
     };
     config.listeners().into_iter().map(check).collect()
 }
 
-fn check_address(address: SocketAddr, server: &Server) -> (Verdict, String) {
+fn check_address(setting: String, address: SocketAddr, server: &Server) -> CheckFact {
     match bind(address) {
-        Ok(_) if address.port() == 0 => (Verdict::Pass, format!("{address}: a free port")),
-        Ok(_) => (Verdict::Pass, format!("{address} is free")),
+        Ok(_) if address.port() == 0 => CheckFact::AnyPort { setting, address },
+        Ok(_) => CheckFact::AddressFree { setting, address },
         Err(error) if error.kind() == ErrorKind::AddrInUse => match server {
-            Server::Unknown => (Verdict::Warn, format!("{address} is in use, maybe by this service")),
+            Server::Unknown => CheckFact::AddressInUse { setting, address },
             Server::Process(process) if listens_on(*process, address.port()) => {
-                (Verdict::Pass, format!("{address}: the running server listens"))
+                CheckFact::ServerListens { setting, address }
             }
-            _ => (Verdict::Fail, format!("{address} is in use by another program")),
+            _ => CheckFact::AddressTaken { setting, address },
         },
         // The server may run as another user than this command.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            (Verdict::Warn, format!("{address}: this user may not listen there"))
-        }
-        Err(error) => (Verdict::Fail, format!("cannot listen on {address}: {error}")),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => CheckFact::AddressForbidden { setting, address },
+        Err(error) => CheckFact::AddressUnusable { setting, address, error: error.to_string() },
     }
 }
 

@@ -3,6 +3,7 @@
 //! It changes nothing. Checks that need no database run even if the database cannot be opened. A failed check says what
 //! to do; a warning is about settings that suit a trial but not production.
 
+mod facts;
 mod certificate;
 mod database;
 mod database_server;
@@ -10,10 +11,10 @@ mod files;
 mod listeners;
 mod service;
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub use facts::CheckFact;
 
 use crate::{
     clock::Clock,
@@ -27,7 +28,7 @@ use crate::{
             settings,
         },
     },
-    error::{Error, Result},
+    error::{Error, Result, Sentence},
     store::{Read, SCHEMA_VERSION},
     types::{Timestamp, named_enum},
 };
@@ -50,26 +51,33 @@ named_enum! {
 /// A check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    pub group: Cow<'static, str>,
+    pub group: String,
     pub name: String,
     pub verdict: Verdict,
-    /// The finding, without personal data or secrets.
+    /// The fact in English, without personal data or secrets.
     pub detail: String,
+    /// None in a report of an earlier version.
+    #[serde(flatten)]
+    pub fact: Option<CheckFact>,
 }
 
 impl Check {
-    fn new(group: &'static str, name: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
-        Self { group: Cow::Borrowed(group), name: name.into(), verdict, detail: detail.into() }
+    /// Returns group, name and detail. A report of an earlier version has English ones only.
+    pub fn words(&self) -> [Sentence; 3] {
+        match &self.fact {
+            Some(fact) => {
+                let [group, name] = fact.check();
+                [group, name, fact.sentence()]
+            }
+            None => [&self.group, &self.name, &self.detail].map(|text| Sentence::for_reader(text.clone())),
+        }
     }
+}
 
-    /// Passes with the first detail if the condition holds; otherwise returns the second verdict and detail.
-    fn holds(
-        group: &'static str,
-        name: impl Into<String>,
-        (holds, passed): (bool, impl Into<String>),
-        (otherwise, detail): (Verdict, impl Into<String>),
-    ) -> Self {
-        if holds { Self::new(group, name, Verdict::Pass, passed) } else { Self::new(group, name, otherwise, detail) }
+impl From<CheckFact> for Check {
+    fn from(fact: CheckFact) -> Self {
+        let ([group, name], detail) = (fact.check().map(|name| name.to_string()), fact.sentence().to_string());
+        Self { group, name, verdict: fact.verdict(), detail, fact: Some(fact) }
     }
 }
 
@@ -82,6 +90,10 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
+    pub const fn new(at: Timestamp, checks: Vec<Check>) -> Self {
+        Self { at: at.0, checks }
+    }
+
     pub const fn at(&self) -> Timestamp {
         Timestamp(self.at)
     }
@@ -114,7 +126,7 @@ impl<'app> Installation<'app> {
 }
 
 /// The checks of a group.
-type CheckGroup = fn(&Installation<'_>) -> Result<Vec<Check>>;
+type CheckGroup = fn(&Installation<'_>) -> Result<Vec<CheckFact>>;
 
 /// Runs all checks, or those that need no database if it could not be opened. Calls the providers and reads the whole
 /// database, so it blocks for long.
@@ -124,7 +136,7 @@ pub fn examine<'app>(
     progress: DoctorProgress<'_>,
 ) -> Vec<Check> {
     let installation = Installation { config, clock: Clock::default(), services };
-    let mut checks = Vec::new();
+    let mut facts = Vec::new();
     let groups: [(&'static str, CheckGroup); GROUPS] = [
         ("configuration", |installation| Ok(service::configuration(installation.config))),
         ("permissions", |installation| Ok(files::permissions(installation.config))),
@@ -145,11 +157,13 @@ pub fn examine<'app>(
     for (group, run) in groups {
         progress(group);
         match run(&installation) {
-            Ok(found) => checks.extend(found),
-            Err(error) => checks.push(Check::new(group, "examination", Verdict::Fail, error.to_string())),
+            Ok(group) => facts.extend(group),
+            Err(error) => {
+                facts.push(CheckFact::ExaminationFailed { group: group.to_owned(), error: error.to_string() });
+            }
         }
     }
-    checks
+    facts.into_iter().map(Check::from).collect()
 }
 
 /// Runs all checks of a running server and stores the report. Blocks for long, as [`examine`].
@@ -163,7 +177,7 @@ pub fn examine_and_store(services: Services<'_>, progress: &mut dyn FnMut(u64, u
         progress(done, total);
         done += 1;
     });
-    let report = DoctorReport { at: core.clock.now().0, checks };
+    let report = DoctorReport::new(core.clock.now(), checks);
     let stored = report.clone();
     core.store.write(move |tx| settings::put_json_in(tx, LAST_REPORT, &stored)).wait()?;
     Ok(report)

@@ -10,7 +10,6 @@ use crate::{
         money::ledger::Verification,
         operations::{
             backups::BackupFailure,
-            doctor::{Check, DoctorReport},
             health_report::{HealthReport, ProviderState, ProviderStatus},
             job_runs::JobStatus,
         },
@@ -20,13 +19,7 @@ use crate::{
         request::{ConsoleRequest, ok},
         views::{
             context::Flash,
-            pages::{
-                health::{
-                    self as view, BackupRow, CheckRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth, PastAlert,
-                    ProviderRow,
-                },
-                overview::AlertRow,
-            },
+            pages::health::{self as view, BackupRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth, ProviderRow},
             texts::{self, Text, Tone},
         },
     },
@@ -61,31 +54,9 @@ fn collect(app: &App) -> Result<HealthPage> {
         continuous: continuous(app),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: app.health.jobs.opened_at(),
-        checked_at: report.doctor.as_ref().map(DoctorReport::at),
-        checks: report.doctor.map_or_else(Vec::new, |doctor| {
-            let row = |check: &Check| CheckRow {
-                group: check.group.to_string(),
-                name: check.name.clone(),
-                verdict: check.verdict.name().to_owned(),
-                detail: check.detail.clone(),
-            };
-            doctor.checks.iter().map(row).collect()
-        }),
-        alerts: report
-            .alerts
-            .into_iter()
-            .map(|(rule, alert)| AlertRow { rule, since: alert.since(), detail: alert.detail })
-            .collect(),
-        past_alerts: report
-            .resolved_alerts
-            .into_iter()
-            .map(|alert| PastAlert {
-                from: alert.since(),
-                to: Some(alert.until()),
-                rule: alert.rule,
-                detail: alert.detail,
-            })
-            .collect(),
+        doctor: report.doctor,
+        alerts: report.alerts,
+        past_alerts: report.resolved_alerts,
         backups: report
             .backups
             .into_iter()

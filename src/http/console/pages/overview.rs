@@ -26,7 +26,7 @@ use crate::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
             format::{ShownMoney, bytes, local},
-            pages::overview::{self, AlertRow, HealthLine, Overview, TodayFigure, WaitingOrder},
+            pages::overview::{self, HealthLine, Overview, TodayFigure, WaitingOrder},
             texts::Text,
         },
     },
@@ -55,17 +55,13 @@ pub async fn refresh(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 fn collect(app: &App) -> Result<Overview<'static>> {
     let snapshot = HealthSnapshot::collect(&app.health)?;
-    let active = app.core.store.read(alerts::active_in)?;
     let filter = OrderFilter { state: Some(OrderState::Review), ..OrderFilter::default() };
     let waiting = orders::list(&app.core, filter, PageRequest::of_newest(WAITING_ORDERS))?;
     let is_new = !app.core.store.read(users::any_in)?;
     Ok(Overview {
         taken_at: snapshot.at,
         figures: today(app)?,
-        alerts: active
-            .iter()
-            .map(|(rule, alert)| AlertRow { rule: rule.clone(), detail: alert.detail.clone(), since: alert.since() })
-            .collect(),
+        alerts: app.core.store.read(alerts::active_in)?,
         health: health_lines(app, &snapshot),
         waiting_orders: waiting
             .items

@@ -6,6 +6,7 @@ use super::{
     context::{Right, ViewContext, href, order_href, user_href},
     texts::{self, Text, Tone},
 };
+use crate::domain::operations::alerts::{ActiveAlert, AlertFact};
 
 /// Renders the state of something. The mark differs by tone, so colour is not the only sign.
 pub fn badge(tone: Tone, label: &str) -> Markup {
@@ -78,20 +79,28 @@ pub fn order_link(cx: &ViewContext, order_no: &str) -> Markup {
     html! { @if cx.may(Right::SupportUsers) { a href=(order_href(order_no)) { (code) } } @else { (code) } }
 }
 
-/// Renders the text of an alert, with a link to the page that it is about.
-pub fn alert_text(cx: &ViewContext, rule: &str, detail: &str) -> Markup {
-    let page = match rule {
-        "payments_in_review" => Some((Right::SupportUsers, "orders?state=review", Text::Orders)),
-        "ledger_mismatch" | "ledger_repaired" => Some((Right::ViewFigures, "health#ledger", Text::Ledger)),
-        "payment_mismatch" => Some((Right::SupportUsers, "orders/bills", Text::Bills)),
-        "certificate_expiring" | "condition_unknown" => Some((Right::ViewFigures, "health#doctor", Text::Doctor)),
+/// Renders a firing alert, with a link to the page that it is about.
+pub fn alert(cx: &ViewContext, rule: &str, alert: &ActiveAlert, since: &Markup) -> Markup {
+    let page = match alert.content.fact {
+        Some(AlertFact::PaymentsInReview { .. }) => Some((Right::SupportUsers, "orders?state=review", Text::Orders)),
+        Some(AlertFact::LedgerMismatch { .. } | AlertFact::LedgerRepaired { .. }) => {
+            Some((Right::ViewFigures, "health#ledger", Text::Ledger))
+        }
+        Some(AlertFact::PaymentMismatch { .. }) => Some((Right::SupportUsers, "orders/bills", Text::Bills)),
+        Some(AlertFact::CertificateExpiring { .. } | AlertFact::ConditionUnknown { .. }) => {
+            Some((Right::ViewFigures, "health#doctor", Text::Doctor))
+        }
         _ => None,
     };
     let page = page.filter(|(right, ..)| cx.may(*right));
-    html! {
-        (texts::alert_detail(cx.language, rule, detail))
-        @if let Some((_, path, title)) = page { " " a href=(href(path)) { (cx.t(title)) } }
-    }
+    let text = html! {
+        p {
+            strong { (texts::alert(cx.language, rule)) } " " (alert.content.text(cx.language.locale()))
+            @if let Some((_, path, title)) = page { " " a href=(href(path)) { (cx.t(title)) } }
+        }
+        p.hint { (since) }
+    };
+    note(Tone::Bad, &text)
 }
 
 /// Renders a message box.

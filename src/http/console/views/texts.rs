@@ -1,7 +1,5 @@
 //! All text of the console, in Chinese and English. A text without one of them does not compile.
 
-use std::borrow::Cow;
-
 use crate::types::{Locale, pluralize};
 
 /// The weight of a message or a state.
@@ -1149,77 +1147,6 @@ pub fn alert(language: Language, rule: &str) -> &str {
         Language::Chinese => chinese,
         Language::English => english,
     }
-}
-
-/// Leaves out the command that an alert names if a page of the console serves instead.
-fn without_command<'a>(rule: &str, detail: &'a str) -> Cow<'a, str> {
-    let has_page = matches!(
-        rule,
-        "payments_in_review"
-            | "ledger_mismatch"
-            | "ledger_repaired"
-            | "payment_mismatch"
-            | "certificate_expiring"
-            | "condition_unknown"
-    );
-    let start = ["; see `yarrow ", ". Run `yarrow "].iter().find_map(|command| detail.find(command));
-    match start.filter(|_| has_page) {
-        Some(start) => Cow::Owned(format!("{}.", &detail[..start])),
-        None => Cow::Borrowed(detail),
-    }
-}
-
-/// Returns the text of an alert. The stored detail is English, so Chinese texts take its numbers and names.
-pub fn alert_detail<'a>(language: Language, rule: &str, detail: &'a str) -> Cow<'a, str> {
-    if language == Language::English {
-        return without_command(rule, detail);
-    }
-    let (rule, provider) = rule.split_once(':').unwrap_or((rule, ""));
-    let provider = code(language, provider);
-    let is_number_part = |character: char| character.is_ascii_digit();
-    let numbers: Vec<_> =
-        detail.split(|character| !is_number_part(character)).filter(|digits| !digits.is_empty()).collect();
-    let after = |start: &str| detail.split_once(start).map_or("", |(_, rest)| rest.trim_end_matches('.'));
-    let inside = after("(").split(')').next().unwrap_or_default();
-    let last = |start: &str| match after(start) {
-        "never" => "从未",
-        at => at,
-    };
-    let text = match (rule, numbers.as_slice()) {
-        ("payments_in_review", [orders, ..]) => format!("有 {orders} 笔付款需要人工处理。"),
-        ("ledger_mismatch", [differences, suspended]) => {
-            format!("账本有 {differences} 处不一致，{suspended} 个账户已暂停。")
-        }
-        ("ledger_repaired", [accounts]) => format!("每日核对已按账目修复 {accounts} 个账户的余额。"),
-        ("payment_mismatch", [differences]) => {
-            format!("付款、账本与账单有 {differences} 处差异。")
-        }
-        ("disk_low", [percent, mebibytes]) => {
-            format!("数据目录所在磁盘只剩 {percent} %（{mebibytes} MiB），请清理空间。")
-        }
-        ("backup_old", _) if detail.starts_with("The last backup failed") => {
-            format!("上次备份失败（{}）。上次成功：{}。", code(language, inside), last("successful backup: "))
-        }
-        ("backup_old", _) => format!("备份已逾期。上次备份：{}。", last("The last one: ")),
-        ("backup_behind", [seconds, ..]) => match after(": ") {
-            "" => format!("持续备份落后 {seconds} 秒。"),
-            failure => format!("持续备份落后 {seconds} 秒：{failure}"),
-        },
-        ("backup_upload_failed", _) => format!("备份无法上传：{}", after("uploaded: ")),
-        ("certificate_expiring", _) => {
-            let at = after("expires at ").split(". ").next().unwrap_or_default();
-            format!("TLS 证书将于 {at} 到期。")
-        }
-        ("code_budget", [sent, budget, ..]) => format!("过去 24 小时已发送 {sent} 条验证码，上限 {budget} 条。"),
-        ("database_damaged", _) => format!("数据库已损坏（{inside}）。恢复步骤见 yarrow doctor。"),
-        ("condition_unknown", _) => format!("无法读取健康状况（{inside}）。"),
-        ("provider_down", _) if detail.contains("rejects all calls") => {
-            format!("{provider}服务拒绝所有调用（{inside}）。请检查其账号与配置。")
-        }
-        ("provider_down", _) => format!("对{provider}服务的调用已暂停，因为连续多次失败。"),
-        _ => return Cow::Borrowed(detail),
-    };
-    Cow::Owned(text)
 }
 
 /// Returns the title of an error page.

@@ -2,35 +2,21 @@
 
 use maud::{Markup, html};
 
-use super::overview::AlertRow;
-use crate::http::console::views::{
-    context::{Right, ViewContext, href},
-    format::{self, Timestamp},
-    forms,
-    layout::{self, PageBody, Place},
-    lists::{self, number, text, time},
-    parts::{self, facts, panel, panel_with},
-    texts::{self, Text, Tone},
+use crate::{
+    domain::operations::{
+        alerts::{ActiveAlerts, ResolvedAlert},
+        doctor::{Check, DoctorReport},
+    },
+    http::console::views::{
+        context::{Right, ViewContext, href},
+        format::{self, Timestamp},
+        forms,
+        layout::{self, PageBody, Place},
+        lists::{self, number, text, time},
+        parts::{self, facts, panel, panel_with},
+        texts::{self, Text, Tone},
+    },
 };
-
-/// A check of the doctor.
-#[derive(Clone, Debug)]
-pub struct CheckRow {
-    pub group: String,
-    pub name: String,
-    /// `pass`, `warn` or `fail`.
-    pub verdict: String,
-    pub detail: String,
-}
-
-/// An alert that fired, also if it is over.
-#[derive(Clone, Debug)]
-pub struct PastAlert {
-    pub rule: String,
-    pub detail: String,
-    pub from: Timestamp,
-    pub to: Option<Timestamp>,
-}
 
 #[derive(Clone, Debug)]
 pub struct BackupRow {
@@ -96,11 +82,10 @@ pub struct ContinuousBackup {
 #[derive(Clone, Debug)]
 pub struct HealthPage {
     pub taken_at: Timestamp,
-    pub alerts: Vec<AlertRow>,
-    pub past_alerts: Vec<PastAlert>,
+    pub alerts: ActiveAlerts,
+    pub past_alerts: Vec<ResolvedAlert>,
     /// The last report of the doctor; none before the first run.
-    pub checks: Vec<CheckRow>,
-    pub checked_at: Option<Timestamp>,
+    pub doctor: Option<DoctorReport>,
     pub backups: Vec<BackupRow>,
     /// `current`, `old`, `failed`, `none` or `off`.
     pub backup_state: String,
@@ -141,16 +126,13 @@ pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
     html! {
         div.live id="live" hx-get=(href("fragments/health")) hx-trigger=(trigger) hx-swap="outerHTML" data-live-region data-signature=(health.alerts.len()) data-announce=(texts::alerts(cx.language, health.alerts.len())) {
             @if health.alerts.is_empty() { (parts::note(Tone::Good, &html! { p { strong { (cx.t(Text::NoAlerts)) } } })) }
-            @for alert in &health.alerts {
-                (parts::note(Tone::Bad, &html! {
-                    p { strong { (texts::alert(cx.language, &alert.rule)) } " " (parts::alert_text(cx, &alert.rule, &alert.detail)) }
-                    p.hint { code { (alert.rule) } " · " (cx.t(Text::Since)) " " (cx.time(alert.since)) }
-                }))
+            @for (rule, alert) in &health.alerts {
+                (parts::alert(cx, rule, alert, &html! { code { (rule) } " · " (cx.t(Text::Since)) " " (cx.time(alert.since())) }))
             }
             div.columns.three { (server(cx, health)) (ledger(cx, &health.ledger)) (providers(cx, &health.providers)) }
             (jobs(cx, &health.jobs))
             (backups(cx, health))
-            (doctor(cx, health))
+            (doctor(cx, health.doctor.as_ref()))
             (past(cx, health))
             p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(health.taken_at)) }
         }
@@ -268,20 +250,21 @@ fn providers(cx: &ViewContext, providers: &[ProviderRow]) -> Markup {
     )
 }
 
-fn doctor(cx: &ViewContext, health: &HealthPage) -> Markup {
-    let when = html! { @if let Some(at) = health.checked_at { span.hint { (cx.time(at)) } } };
+fn doctor(cx: &ViewContext, report: Option<&DoctorReport>) -> Markup {
+    let when = html! { @if let Some(report) = report { span.hint { (cx.time(report.at())) } } };
+    let row = |check: &Check| {
+        let words = check.words();
+        let [group, name, detail] = words.each_ref().map(|words| words.in_locale(cx.language.locale()));
+        vec![html! { (name) " " span.hint { (group) } }, parts::state(cx, check.verdict.name()), html! { (detail) }]
+    };
     panel_with(
         "doctor",
         cx.t(Text::Doctor),
         &when,
         &html! {
-            @if health.checks.is_empty() { p.empty { (cx.t(Text::DoctorNotRun)) } } @else {
-                (lists::table(cx, Text::Doctor, &[text(Text::CheckName), text(Text::Verdict), text(Text::Detail)], health.checks.iter().map(|check| vec![
-                    html! { (check.name) " " span.hint { (texts::code(cx.language, &check.group)) } },
-                    parts::state(cx, &check.verdict),
-                    html! { (check.detail) },
-                ])))
-            }
+            @if let Some(report) = report {
+                (lists::table(cx, Text::Doctor, &[text(Text::CheckName), text(Text::Verdict), text(Text::Detail)], report.checks.iter().map(row)))
+            } @else { p.empty { (cx.t(Text::DoctorNotRun)) } }
         },
     )
 }
@@ -294,9 +277,9 @@ fn past(cx: &ViewContext, health: &HealthPage) -> Markup {
             @if health.past_alerts.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else {
                 (lists::table(cx, Text::PastAlerts, &[text(Text::Alert), text(Text::Detail), time(Text::From), time(Text::To)], health.past_alerts.iter().map(|alert| vec![
                     html! { (texts::alert(cx.language, &alert.rule)) },
-                    html! { (texts::alert_detail(cx.language, &alert.rule, &alert.detail)) },
-                    cx.cell_time(alert.from),
-                    alert.to.map_or_else(|| parts::dash(cx), |to| cx.cell_time(to)),
+                    html! { (alert.content.text(cx.language.locale())) },
+                    cx.cell_time(alert.since()),
+                    cx.cell_time(alert.until()),
                 ])))
             }
         },

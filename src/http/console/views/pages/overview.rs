@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::{
+    domain::operations::alerts::ActiveAlerts,
     http::console::views::{
         chart::{FigureChart, chart},
         context::{Right, ViewContext, href, order_href},
@@ -28,14 +29,6 @@ pub struct TodayFigure {
     pub path: &'static str,
 }
 
-/// A firing alert.
-#[derive(Clone, Debug)]
-pub struct AlertRow {
-    pub rule: String,
-    pub detail: String,
-    pub since: Timestamp,
-}
-
 /// One line of the health list.
 #[derive(Clone, Debug)]
 pub struct HealthLine {
@@ -59,7 +52,7 @@ pub struct WaitingOrder {
 pub struct Overview<'a> {
     pub taken_at: Timestamp,
     pub figures: Vec<TodayFigure>,
-    pub alerts: Vec<AlertRow>,
+    pub alerts: ActiveAlerts,
     pub health: Vec<HealthLine>,
     pub waiting_orders: Vec<WaitingOrder>,
     pub charts: Vec<FigureChart<'a>>,
@@ -94,24 +87,13 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
         .collect();
     html! {
         div.live id="live" hx-get=(href("fragments/overview")) hx-trigger="every 15s" hx-swap="outerHTML" data-live-region data-signature=(overview.alerts.len()) data-announce=(texts::alerts(cx.language, overview.alerts.len())) {
-            (alerts(cx, &overview.alerts))
+            @for (rule, alert) in &overview.alerts { (parts::alert(cx, rule, alert, &html! { (cx.t(Text::Since)) " " (cx.ago(alert.since())) })) }
             (stats(cx, &figures))
             div.columns {
                 (health(cx, &overview.health))
                 @if cx.may(Right::SupportUsers) { (orders(cx, &overview.waiting_orders)) }
             }
             p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(overview.taken_at)) }
-        }
-    }
-}
-
-fn alerts(cx: &ViewContext, alerts: &[AlertRow]) -> Markup {
-    html! {
-        @for alert in alerts {
-            (parts::note(Tone::Bad, &html! {
-                p { strong { (texts::alert(cx.language, &alert.rule)) } " " (parts::alert_text(cx, &alert.rule, &alert.detail)) }
-                p.hint { (cx.t(Text::Since)) " " (cx.ago(alert.since)) }
-            }))
         }
     }
 }

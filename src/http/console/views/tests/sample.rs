@@ -21,7 +21,11 @@ use crate::{
             users::{Gender, Profile, StoredUser},
         },
         money::ledger::{Asset, LedgerAccount},
-        operations::support::SupportPage,
+        operations::{
+            alerts::{ActiveAlert, ActiveAlerts, AlertFact, ResolvedAlert},
+            doctor::{Check, CheckFact, DoctorReport},
+            support::SupportPage,
+        },
     },
     http::console::views::{
         cells::{Cell, Column, column},
@@ -209,11 +213,7 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             figure(Text::CodeMessages, 402, 402, false, 5, "growth"),
             figure(Text::Cost, 3812, 4170, true, 6, "models"),
         ],
-        alerts: vec![AlertRow {
-            rule: "payments_in_review".into(),
-            detail: "3 orders have been in review for more than an hour.".into(),
-            since: ago(95 * MINUTE),
-        }],
+        alerts: alerts(),
         health: vec![
             HealthLine { name: Text::Ledger, state: "consistent".into(), detail: "2026-11-25 03:00".into() },
             HealthLine { name: Text::Backups, state: "current".into(), detail: "418.2 MiB".into() },
@@ -239,7 +239,7 @@ pub fn new_overview(cx: &ViewContext) -> Overview<'static> {
     for figure in &mut page.figures {
         (figure.value, figure.yesterday, figure.line) = (0, 0, Vec::new());
     }
-    (page.alerts, page.waiting_orders, page.charts, page.is_new) = (Vec::new(), Vec::new(), Vec::new(), true);
+    (page.alerts, page.waiting_orders, page.charts, page.is_new) = (ActiveAlerts::new(), Vec::new(), Vec::new(), true);
     page
 }
 
@@ -814,40 +814,24 @@ pub fn health() -> HealthPage {
     };
     HealthPage {
         taken_at: ago(4000),
-        alerts: overview_alerts(),
-        past_alerts: vec![PastAlert {
-            rule: "provider_down:sms".into(),
-            detail: "5 failures in a row: connection refused".into(),
-            from: ago(9 * DAY),
-            to: Some(ago(9 * DAY - 12 * MINUTE)),
-        }],
-        checks: vec![
-            CheckRow {
-                group: "database".into(),
-                name: "schema".into(),
-                verdict: "pass".into(),
-                detail: "version 41".into(),
-            },
-            CheckRow {
-                group: "files".into(),
-                name: "secret.key".into(),
-                verdict: "pass".into(),
-                detail: "readable by its owner only".into(),
-            },
-            CheckRow {
-                group: "certificate".into(),
-                name: "api.example.com".into(),
-                verdict: "warn".into(),
-                detail: "expires in 19 days".into(),
-            },
-            CheckRow {
-                group: "listeners".into(),
-                name: "0.0.0.0:8443".into(),
-                verdict: "fail".into(),
-                detail: "The port is used by another process.".into(),
-            },
-        ],
-        checked_at: Some(ago(2 * HOUR)),
+        alerts: alerts(),
+        past_alerts: vec![ResolvedAlert::new(
+            "provider_down:sms".into(),
+            AlertFact::ProviderPaused { provider: "sms".into() }.into(),
+            ago(9 * DAY),
+            ago(9 * DAY - 12 * MINUTE),
+        )],
+        doctor: Some(DoctorReport::new(
+            ago(2 * HOUR),
+            [
+                CheckFact::SchemaVersion { version: 41 },
+                CheckFact::OwnerOnly { file: "secret.key".into() },
+                CheckFact::CertificateEndsSoon { until: Timestamp(NOW + 19 * DAY) },
+                CheckFact::LastBackupFailed { cause: "The disk is full.".into(), last: None },
+            ]
+            .map(Check::from)
+            .into(),
+        )),
         backups: (0..4)
             .map(|index| BackupRow {
                 name: format!("b{index}"),
@@ -906,12 +890,10 @@ pub fn health() -> HealthPage {
     }
 }
 
-fn overview_alerts() -> Vec<AlertRow> {
-    vec![AlertRow {
-        rule: "payments_in_review".into(),
-        detail: "3 orders have been in review for more than an hour.".into(),
-        since: ago(95 * MINUTE),
-    }]
+fn alerts() -> ActiveAlerts {
+    let alert =
+        ActiveAlert::new(ago(95 * MINUTE), ago(95 * MINUTE), AlertFact::PaymentsInReview { payments: 3 }.into());
+    ActiveAlerts::from([("payments_in_review".into(), alert)])
 }
 
 pub fn cleanup() -> Vec<Category> {
