@@ -14,13 +14,14 @@ use crate::{
 
 named_enum! {
     /// The kind of a notification.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum NotificationKind {
         /// About the service: outages, changed terms. Always shown.
         System = "system",
         /// About the user's account: points, invites.
         Account = "account",
         /// Events and news.
+        #[default]
         Activity = "activity",
         /// Promotions.
         Promotion = "promotion",

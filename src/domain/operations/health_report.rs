@@ -102,18 +102,26 @@ fn next_due(health: &Health, snapshot: &HealthSnapshot, job: JobName, polls_at: 
     due.map_or(polls_at, |due| due.max(polls_at))
 }
 
-fn provider_status(breaker: &Arc<CircuitBreaker>) -> ProviderStatus {
-    let (state, since) = match breaker.state() {
-        BreakerState::Closed { .. } => (ProviderState::Working, None),
-        BreakerState::Open { since_millis, probing } => {
-            let state = if probing { ProviderState::Probing } else { ProviderState::Paused };
-            (state, Some(Timestamp(since_millis)))
+impl From<BreakerState> for ProviderState {
+    fn from(state: BreakerState) -> Self {
+        match state {
+            BreakerState::Closed { .. } => Self::Working,
+            BreakerState::Open { probing: true, .. } => Self::Probing,
+            BreakerState::Open { probing: false, .. } => Self::Paused,
         }
+    }
+}
+
+fn provider_status(breaker: &Arc<CircuitBreaker>) -> ProviderStatus {
+    let state = breaker.state();
+    let since = match state {
+        BreakerState::Closed { .. } => None,
+        BreakerState::Open { since_millis, .. } => Some(Timestamp(since_millis)),
     };
     let failure = match breaker.outage() {
         Some(Outage::Misconfigured(code)) => Some(code),
         _ => None,
     };
-    let state = if failure.is_some() { ProviderState::Misconfigured } else { state };
+    let state = if failure.is_some() { ProviderState::Misconfigured } else { state.into() };
     ProviderStatus { name: breaker.provider(), state, since, failure }
 }

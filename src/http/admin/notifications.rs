@@ -145,8 +145,7 @@ impl StaffList for MessageList {
     }
 
     fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
-        let kind = NotificationKind::Activity.name().to_owned();
-        let draft = MessageDraft { kind, audience: "all".to_owned(), ..MessageDraft::default() };
+        let draft = MessageDraft { audience: "all".to_owned(), ..MessageDraft::default() };
         Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
     }
 }

@@ -204,7 +204,9 @@ impl StaffList for PurchaseList {
 
     fn fields(_: &ViewContext) -> Vec<FilterField> {
         vec![
-            FilterField::new("state", Text::State).tabs(&["refused", "revoked"]),
+            FilterField::new("state", Text::State)
+                .choice(PurchaseState::ALL)
+                .tabs([PurchaseState::Refused, PurchaseState::Revoked]),
             FilterField::new("userId", Text::UserId),
         ]
     }

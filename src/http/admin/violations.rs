@@ -135,7 +135,7 @@ impl StaffList for ViolationList {
         vec![
             FilterField::new("userId", Text::UserId),
             FilterField::new("violationType", Text::ViolationType),
-            FilterField::new("contentType", Text::ContentType),
+            FilterField::new("contentType", Text::ContentType).choice(ContentType::ALL),
             from,
             to,
         ]

@@ -87,11 +87,7 @@ impl Fields<'_, '_> {
             Self::Describe(fields) => {
                 let schema = |limits: &LimitsConfig| list_schema(1, limits.batch as usize, &T::schema(limits));
                 let (location, is_required, is_usual) = (Location::Anywhere, false, false);
-                let choices = Vec::new;
-                describe(
-                    fields,
-                    ParameterDescription { name, description, location, is_required, is_usual, choices, schema },
-                )
+                describe(fields, ParameterDescription { name, description, location, is_required, is_usual, schema })
             }
         }
     }

@@ -94,11 +94,6 @@ pub trait Parameter: Sized {
         raw_value::is_same(one, other)
     }
 
-    /// Returns all values of a choice.
-    fn choices() -> Vec<&'static str> {
-        Vec::new()
-    }
-
     /// Returns the JSON Schema, with an example.
     fn schema(limits: &LimitsConfig) -> Value;
 }
@@ -121,7 +116,6 @@ pub struct ParameterDescription {
     pub is_required: bool,
     /// True for an optional field without which the example would be refused or make no sense.
     pub is_usual: bool,
-    pub choices: fn() -> Vec<&'static str>,
     pub schema: fn(&LimitsConfig) -> Value,
 }
 
@@ -131,15 +125,7 @@ impl ParameterDescription {
     }
 
     pub fn optional<T: Parameter>(name: &'static str, description: &'static str) -> Self {
-        Self {
-            name,
-            description,
-            location: Location::Anywhere,
-            is_required: false,
-            is_usual: false,
-            choices: T::choices,
-            schema: T::schema,
-        }
+        Self { name, description, location: Location::Anywhere, is_required: false, is_usual: false, schema: T::schema }
     }
 
     pub fn is_in_example(&self) -> bool {

@@ -294,7 +294,6 @@ impl Parameters for CallbackForm {
             location,
             is_required: true,
             is_usual: false,
-            choices: Vec::new,
             schema,
         };
         let at_times = |name, description, schema| ParameterDescription {
@@ -303,7 +302,6 @@ impl Parameters for CallbackForm {
             location,
             is_required: false,
             is_usual: false,
-            choices: Vec::new,
             schema,
         };
         vec![

@@ -111,7 +111,9 @@ impl StaffList for CallbackList {
 
     fn fields(_: &ViewContext) -> Vec<FilterField> {
         vec![
-            FilterField::new("verdict", Text::Effect).tabs(&["rejected", "review"]),
+            FilterField::new("verdict", Text::Effect)
+                .choice(SettlementEffect::ALL)
+                .tabs([SettlementEffect::Rejected, SettlementEffect::Review]),
             FilterField::new("orderNo", Text::Order),
         ]
     }

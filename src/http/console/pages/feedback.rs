@@ -124,7 +124,7 @@ fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Resul
         phone_number: feedback.phone_number.as_deref().map(mask_address),
         is_verified: feedback.is_verified,
         text: feedback.content,
-        state: feedback.state.name().to_owned(),
+        state: feedback.state,
         assignee: feedback.assignee,
         created_at: feedback.created_at,
         replies: replies

@@ -8,18 +8,14 @@ use crate::{
     app::App,
     domain::{
         money::ledger::Verification,
-        operations::{
-            backups::BackupFailure,
-            health_report::{HealthReport, ProviderState, ProviderStatus},
-            job_runs::JobStatus,
-        },
+        operations::{backups::BackupFailure, health_report::HealthReport, job_runs::JobStatus},
     },
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok},
         views::{
             context::Flash,
-            pages::health::{self as view, BackupRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth, ProviderRow},
+            pages::health::{self as view, BackupRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth},
             texts::{self, Text, Tone},
         },
     },
@@ -48,7 +44,7 @@ fn collect(app: &App) -> Result<HealthPage> {
         database_bytes: snapshot.database_bytes,
         disk_free: snapshot.disk_free,
         disk_total: snapshot.disk_total,
-        backup_state: report.backup_state.name().to_owned(),
+        backup_state: report.backup_state,
         backup_failure: snapshot.backups.failure.as_ref().map(failure),
         upload_failure: snapshot.offsite.failure.as_ref().map(failure),
         continuous: continuous(app),
@@ -64,11 +60,11 @@ fn collect(app: &App) -> Result<HealthPage> {
                 name: summary.backup.name,
                 at: summary.backup.at,
                 bytes: summary.backup.bytes,
-                contents: summary.contents.name().to_owned(),
-                offsite: summary.offsite.name().to_owned(),
+                contents: summary.contents,
+                offsite: summary.offsite,
             })
             .collect(),
-        providers: report.providers.into_iter().map(provider_row).collect(),
+        providers: report.providers,
         jobs: report.jobs.into_iter().map(job_row).collect(),
     })
 }
@@ -97,7 +93,7 @@ fn continuous(app: &App) -> Option<ContinuousBackup> {
 fn ledger(report: &HealthReport) -> LedgerHealth {
     let snapshot = &report.snapshot;
     LedgerHealth {
-        state: snapshot.ledger_state().name().to_owned(),
+        state: snapshot.ledger_state(),
         at: snapshot.ledger.map(Verification::at),
         accounts: snapshot.ledger.map_or(0, |last| last.accounts),
         discrepancies: snapshot.ledger.map_or(0, |last| last.discrepancies),
@@ -106,24 +102,10 @@ fn ledger(report: &HealthReport) -> LedgerHealth {
     }
 }
 
-fn provider_row(provider: ProviderStatus) -> ProviderRow {
-    let breaker = match provider.state {
-        ProviderState::Working => "closed",
-        ProviderState::Probing => "probing",
-        ProviderState::Paused | ProviderState::Misconfigured => "open",
-    };
-    ProviderRow {
-        name: provider.name.to_owned(),
-        breaker: breaker.to_owned(),
-        since: provider.since,
-        detail: provider.failure.unwrap_or_default(),
-    }
-}
-
 fn job_row(job: JobStatus) -> JobRow {
     JobRow {
-        name: job.name.name().to_owned(),
-        state: job.state.name().to_owned(),
+        name: job.name,
+        state: job.state,
         last_run: job.running_since.or(job.last_started_at),
         took_ms: job.running_since.is_none().then_some(job.last_took_ms).flatten(),
         next_run: job.next_at,

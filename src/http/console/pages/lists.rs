@@ -19,7 +19,7 @@ use crate::{
                 lists::Listing,
             },
         },
-        params::{Parameters, Reader},
+        params::Reader,
     },
 };
 
@@ -49,16 +49,12 @@ pub async fn render<L: StaffList>(
             Some(filter) => Listing::Rows(L::rows(app, filter, query.find("cursor"), PAGE_SIZE)?),
             None => Listing::Rejected(faults),
         };
-        let choices = |name: &str| {
-            let field = L::Params::describe().into_iter().find(|field| field.name == name);
-            field.map_or_else(Vec::new, |field| (field.choices)())
-        };
         let page = ListPage {
             path: &path,
             place: L::PLACE,
             title: L::TITLE,
             empty: L::EMPTY,
-            fields: L::fields(&cx).into_iter().map(|field| (field.clone(), choices(field.name))).collect(),
+            fields: L::fields(&cx),
             query: query.pairs(),
             columns: L::COLUMNS,
             listing,

@@ -71,7 +71,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Log> {
 fn line(StoredLogEvent { event, .. }: StoredLogEvent) -> LogLine {
     LogLine {
         at: event.at,
-        level: event.level.name().to_owned(),
+        level: event.level,
         target: event.target,
         message: event.message,
         fields: event.fields.into_iter().collect(),

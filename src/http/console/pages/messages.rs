@@ -53,7 +53,7 @@ fn typed(form: &FormFields) -> MessageDraft {
     MessageDraft {
         title: own("title"),
         body: own("body"),
-        kind: own("kind"),
+        kind: NotificationKind::from_name(form.get("kind")).unwrap_or_default(),
         audience: own("audience"),
         recipients: own("to"),
         expires: own("expires"),
@@ -82,10 +82,9 @@ fn parse(app: &App, typed: &MessageDraft) -> Result<NotificationDraft> {
         }
     };
     let audience = audience.map_err(|fault| faults.push(fault.in_field("to"))).ok();
-    let kind = NotificationKind::from_name(&typed.kind).unwrap_or(NotificationKind::Activity);
     match (payload, expires_at, audience) {
         (Some(payload), Some(expires_at), Some(audience)) if faults.is_empty() => {
-            Ok(NotificationDraft { audience, kind, title, body, payload, expires_at })
+            Ok(NotificationDraft { audience, kind: typed.kind, title, body, payload, expires_at })
         }
         _ => Err(Error::fields(faults)),
     }

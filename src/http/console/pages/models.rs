@@ -40,7 +40,7 @@ use crate::{
         params::{CallChoice, parameters},
         request_context::RequestContext,
     },
-    providers::{breaker::BreakerState, llm::models::GuardedModel},
+    providers::llm::models::GuardedModel,
     types::{Date, MicroAmount, PageRequest, Paginated},
 };
 
@@ -107,7 +107,7 @@ impl StaffList for CallList {
     const COLUMNS: &'static [Column<CallRecord>] = rows::CALL;
 
     fn fields(_: &ViewContext) -> Vec<FilterField> {
-        vec![FilterField::new("show", Text::Presets).views(&["failed", "slow"])]
+        vec![FilterField::new("show", Text::Presets).views(CallChoice::ALL)]
     }
 
     fn filter(_: &RequestContext, params: ListCallsParams) -> Result<CallChoice> {
@@ -171,12 +171,11 @@ fn budgets(app: &App, spent: budget::Amount) -> Vec<BudgetRow> {
 }
 
 fn model_state(model: &GuardedModel) -> ModelState {
-    let state = match model.breaker_state() {
-        BreakerState::Closed { .. } => "breaker_closed",
-        BreakerState::Open { probing: true, .. } => "breaker_probing",
-        BreakerState::Open { probing: false, .. } => "breaker_open",
-    };
-    ModelState { provider: model.name().to_owned(), model: model.model().to_owned(), state: state.to_owned() }
+    ModelState {
+        provider: model.name().to_owned(),
+        model: model.model().to_owned(),
+        state: model.breaker_state().into(),
+    }
 }
 
 /// Sums the usage of each model, the model with most calls first.

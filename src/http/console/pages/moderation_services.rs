@@ -14,7 +14,6 @@ use crate::{
     },
     error::{Code, Result},
     http::{
-        admin::sensitive_word_migration::shown as breaker_name,
         console::{
             request::{ConsoleRequest, message_of, ok, page, rows},
             views::{
@@ -41,11 +40,10 @@ async fn collect(console: &ConsoleRequest) -> Result<ServicesPage> {
         .report(move |app| Ok((status::current(&app.moderation)?, shadow_mode::disagreements(&app.core, page)?)))
         .await?;
     Ok(ServicesPage {
-        selected: state.policy.service.name().to_owned(),
+        selected: state.policy.service,
         has_fallback: state.policy.falls_back,
         provider: state.provider.to_owned(),
-        is_configured: state.is_configured,
-        breaker: breaker_name(state.breaker).to_owned(),
+        state: state.is_configured.then(|| state.breaker.into()),
         last_failure: state.last_failure.map(|failure| (failure.at, failure.code)),
         word_count: state.words.total,
         compared: None,
@@ -74,16 +72,16 @@ pub async fn compare(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let text = console.form.get("text").to_owned();
     let compared = ComparedText { content: text.clone(), content_type: ContentType::Question, user: None };
     let found = console.context.blocking(move |app| comparison::compare(&app.moderation, &compared)).await?;
-    let timed = |name: &str, timed: TimedRuling| {
+    let timed = |service, timed: TimedRuling| {
         let milliseconds = i64::try_from(timed.took.as_millis()).unwrap_or(i64::MAX);
-        (name.to_owned(), verdict(timed.ruling.allowed), milliseconds)
+        (service, verdict(timed.ruling.allowed), milliseconds)
     };
     let external = match found.external {
-        Ok(ruling) => timed("external", ruling),
-        Err(code) => ("external".to_owned(), code, 0),
+        Ok(ruling) => timed(Service::External, ruling),
+        Err(code) => (Service::External, code, 0),
     };
     let mut shown = collect(&console).await?;
-    shown.compared = Some(Compared { text: text.clone(), rulings: vec![timed("local", found.local), external] });
+    shown.compared = Some(Compared { text: text.clone(), rulings: vec![timed(Service::Local, found.local), external] });
     shown.text = text;
     ok(view::services(&console.view()?, &shown))
 }

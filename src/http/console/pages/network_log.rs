@@ -56,10 +56,6 @@ impl Parameter for StatusFilter {
         if text(value)? == "failed" { Ok(Self::Failed) } else { LoggedStatus::read(value, rules).map(Self::Exactly) }
     }
 
-    fn choices() -> Vec<&'static str> {
-        vec!["failed", "200", "400", "401", "403", "404", "409", "422", "429", "500", "503"]
-    }
-
     fn schema(limits: &LimitsConfig) -> Value {
         LoggedStatus::schema(limits)
     }
@@ -81,7 +77,9 @@ impl StaffList for RequestList {
         vec![
             FilterField::new("userId", Text::UserId),
             FilterField::new("clientIp", Text::ClientAddress),
-            FilterField::new("status", Text::Status).tabs(&["failed"]),
+            FilterField::new("status", Text::Status)
+                .choice(["failed", "200", "400", "401", "403", "404", "409", "422", "429", "500", "503"])
+                .tabs(["failed"]),
             FilterField::new("route", Text::Route).hint(Text::RouteHint),
             FilterField::new("requestId", Text::RequestId),
             from,

@@ -34,6 +34,7 @@ use crate::{
                 layout::Place,
                 pages::orders::{self as view, OrderForms, OrderPage, ProviderAnswer},
                 texts::{self, Text},
+                words::Worded,
             },
         },
         reply,
@@ -63,7 +64,7 @@ async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
         };
         let language = console.language();
         let told = outcome.map(|outcome| {
-            let state = texts::state(language, outcome.verdict.name()).1;
+            let state = outcome.verdict.in_words(language).1;
             let reason = outcome.reason.map(|reason| texts::code(language, reason).to_owned());
             Some(reason.map_or_else(|| state.to_owned(), |reason| format!("{state}: {reason}")))
         });
@@ -105,12 +106,12 @@ fn collect_order(app: &App, number: &str, forms: OrderForms, role: Role) -> Resu
         order_no: order.order_no.clone(),
         user_id: order.user.to_string(),
         nickname: nickname.map(|profile| profile.nickname).unwrap_or_default(),
-        state: order.state.name().to_owned(),
+        state: order.state,
         reason: order.reason.clone(),
         channel: order.channel.clone(),
         app_id: order.app_id.clone(),
         amount: ShownMoney(order.amount.as_fen(), order.currency),
-        asset: order.asset.name().to_owned(),
+        asset: order.asset,
         count: order.coin_count,
         trade_no: order.trade_no.clone(),
         paid: ShownMoney(order.paid.as_fen(), order.currency),
@@ -141,9 +142,9 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let mut shown = collect(&console).await?;
     shown.inquiry = Some(ProviderAnswer {
         trade_no: inquiry.trade.as_ref().map(|trade| trade.trade_no.clone()),
-        status: inquiry.trade.as_ref().map(|trade| trade.status.name().to_owned()),
+        status: inquiry.trade.as_ref().map(|trade| trade.status),
         amount: inquiry.trade.as_ref().map(|trade| ShownMoney(trade.amount.as_fen(), inquiry.order.currency)),
-        verdict: inquiry.outcome.verdict.name().to_owned(),
+        verdict: inquiry.outcome.verdict,
         reason: inquiry.outcome.reason.map(ToString::to_string),
         asked_at: console.context.app.core.clock.now(),
     });

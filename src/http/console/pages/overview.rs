@@ -26,7 +26,7 @@ use crate::{
             chart::{FigureChart, Series, Unit},
             context::ViewContext,
             format::{ShownMoney, bytes, local},
-            pages::overview::{self, HealthLine, Overview, TodayFigure, WaitingOrder},
+            pages::overview::{self, Overview, TodayFigure, WaitingOrder},
             texts::Text,
         },
     },
@@ -58,11 +58,21 @@ fn collect(app: &App) -> Result<Overview<'static>> {
     let filter = OrderFilter { state: Some(OrderState::Review), ..OrderFilter::default() };
     let waiting = orders::list(&app.core, filter, PageRequest::of_newest(WAITING_ORDERS))?;
     let is_new = !app.core.store.read(users::any_in)?;
+    let outages = app.health.outages(&snapshot);
     Ok(Overview {
         taken_at: snapshot.at,
         figures: today(app)?,
         alerts: app.core.store.read(alerts::active_in)?,
-        health: health_lines(app, &snapshot),
+        ledger: snapshot.ledger_state(),
+        backups: snapshot.backup_state(&app.core.config),
+        down: outages.iter().filter(|(_, outage)| outage.is_some()).map(|(name, _)| *name).collect(),
+        is_damaged: snapshot.integrity.is_damaged(),
+        database: format!(
+            "{} · {} / {}",
+            bytes(snapshot.database_bytes),
+            bytes(snapshot.disk_free),
+            bytes(snapshot.disk_total)
+        ),
         waiting_orders: waiting
             .items
             .into_iter()
@@ -144,28 +154,6 @@ fn request_charts(cx: &ViewContext, app: &App) -> Vec<FigureChart<'static>> {
                 series(Text::Percentile95, &|tally| tally.percentile(95)),
                 series(Text::Percentile99, &|tally| tally.percentile(99)),
             ],
-        ),
-    ]
-}
-
-fn health_lines(app: &App, snapshot: &HealthSnapshot) -> Vec<HealthLine> {
-    let line = |name, state: &str, detail: String| HealthLine { name, state: state.to_owned(), detail };
-    let outages = app.health.outages(snapshot);
-    let down: Vec<_> = outages.iter().filter(|(_, outage)| outage.is_some()).map(|(name, _)| *name).collect();
-    let database = if snapshot.integrity.is_damaged() { "damaged" } else { "sound" };
-    vec![
-        line(Text::Ledger, snapshot.ledger_state().name(), String::new()),
-        line(Text::Backups, snapshot.backup_state(&app.core.config).name(), String::new()),
-        line(Text::Providers, if down.is_empty() { "ok" } else { "failed" }, down.join(", ")),
-        line(
-            Text::Database,
-            database,
-            format!(
-                "{} · {} / {}",
-                bytes(snapshot.database_bytes),
-                bytes(snapshot.disk_free),
-                bytes(snapshot.disk_total)
-            ),
         ),
     ]
 }

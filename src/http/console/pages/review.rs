@@ -14,6 +14,7 @@ use crate::{
         identity::users,
         moderation::{
             acquittals,
+            engine::MatchWay,
             phrase_warning::PhraseWarning,
             reviews::{self, BulkDecision, MAX_DECISIONS, Review, ReviewDecision, ReviewOutcome, ReviewState},
             violations,
@@ -72,7 +73,8 @@ async fn collect(console: &ConsoleRequest) -> Result<ReviewPage> {
 fn item(app: &App, review: Review) -> Result<ReviewItem> {
     let nickname = app.core.store.read(|tx| users::profile_in(tx, review.user))?.nickname;
     let earlier = violations::of_user(&app.core, review.user)?.total;
-    let (text, ways) = (review.excerpt.clone(), review.ways.clone());
+    let ways = review.ways.iter().filter_map(|way| MatchWay::from_name(way)).collect();
+    let text = review.excerpt.clone();
     Ok(ReviewItem { violation: fields_of_review(review), text, ways, nickname, earlier })
 }
 
@@ -80,7 +82,7 @@ fn decided_row(review: Review) -> DecidedRow {
     DecidedRow {
         id: review.id.to_string(),
         text: if review.excerpt.is_empty() { review.masked_text } else { review.excerpt },
-        state: review.state.name().to_owned(),
+        state: review.state,
         by: review.decided_by.unwrap_or_default(),
         at: review.decided_at.unwrap_or(review.at),
     }

@@ -91,7 +91,7 @@ fn user_hit(user: ListedUser) -> SearchHit {
         found: Found::User,
         name: user.id.to_string(),
         detail: format!("{} {address}", user.nickname),
-        state: Some(user.state.name().to_owned()),
+        state: Some(user.state),
         at: user.created_at,
         href: user_href(&user.id.to_string()),
     }

@@ -61,7 +61,7 @@ impl StaffList for UserList {
         let range = FilterField::range(Text::RegisteredFrom, Text::RegisteredTo);
         let [from, to] = range.map(|field| field.control(Control::Date));
         let query = FilterField::new("q", Text::UserQuery).control(Control::Search).hint(Text::UsersSearchHint);
-        vec![query, FilterField::new("state", Text::State), from, to]
+        vec![query, FilterField::new("state", Text::State).choice(UserState::ALL), from, to]
     }
 
     fn filter(_: &RequestContext, params: SearchUsersParams) -> Result<UserFilter> {

@@ -102,7 +102,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
         MissingCoins::AccountSuspended { since } => CoinCause::AccountSuspended { since },
         MissingCoins::OrderOpen(order) => CoinCause::OrderOpen {
             amount: ShownMoney(order.amount.as_fen(), order.currency),
-            state: order.state.name().to_owned(),
+            state: order.state,
             at: order.created_at,
             order_no: order.order_no,
         },
@@ -116,7 +116,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
             order_no: order.order_no,
             uses: uses
                 .into_iter()
-                .map(|used| CoinUse { at: used.created_at, coins: used.delta, kind: used.kind.name().to_owned() })
+                .map(|used| CoinUse { at: used.created_at, coins: used.delta, kind: used.kind })
                 .collect(),
             total,
         },
@@ -127,11 +127,9 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
             order_no: order.order_no,
         },
         MissingCoins::Deducted { coins, at } => CoinCause::Deducted { coins, at },
-        MissingCoins::PurchaseOpen(purchase) => CoinCause::PurchaseOpen {
-            id: purchase.id.to_string(),
-            state: purchase.state.name().to_owned(),
-            at: purchase.created_at,
-        },
+        MissingCoins::PurchaseOpen(purchase) => {
+            CoinCause::PurchaseOpen { id: purchase.id.to_string(), state: purchase.state, at: purchase.created_at }
+        }
         MissingCoins::PurchaseRefunded { purchase, at } => CoinCause::PurchaseRefunded {
             id: purchase.id.to_string(),
             at,
@@ -139,7 +137,7 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
         },
         MissingCoins::Nothing => CoinCause::Nothing,
     };
-    let changes = reckoning.changes.into_iter().map(|(kind, sum)| (kind.name().to_owned(), sum)).collect();
+    let changes = reckoning.changes.into_iter().collect();
     let reckoning = CoinReckoning { before: reckoning.before, changes, balance: reckoning.balance };
     Ok(CoinVerdict { cause, reckoning, trade_no, trade_error })
 }
@@ -193,7 +191,7 @@ impl StaffList for EntryList {
     const COLUMNS: &'static [Column<LedgerEntry>] = rows::ENTRY;
 
     fn fields(_: &ViewContext) -> Vec<FilterField> {
-        vec![FilterField::new("asset", Text::Asset).views(&["coin", "point"])]
+        vec![FilterField::new("asset", Text::Asset).views(Asset::ALL)]
     }
 
     fn filter(context: &RequestContext, params: ListEntriesParams) -> Result<(UserId, Asset)> {

@@ -62,7 +62,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
         word: word.text,
         kind: word.kind,
         by_sound: word.by_sound,
-        severity: word.severity.name().to_owned(),
+        severity: word.severity,
         tags: word.tags,
         content_types: word.content_types.names().into_iter().map(ToOwned::to_owned).collect(),
         created_at,
@@ -82,7 +82,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
         typed_word: String::new(),
         typed_kind: String::new(),
         by_sound: true,
-        severity: Severity::Medium.name().to_owned(),
+        severity: Severity::default(),
         typed_tags: String::new(),
         content_types: Vec::new(),
         word_error: None,
@@ -132,7 +132,7 @@ pub async fn test(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         shown.test_text = text;
         content_type.name().clone_into(&mut shown.test_type);
         let matched =
-            |found: Match| TestedMatch { word: found.word, kind: found.kind, way: found.way.name(), part: found.text };
+            |found: Match| TestedMatch { word: found.word, kind: found.kind, way: found.way, part: found.text };
         shown.tested = Some(Tested {
             action: ruling.action(),
             masked_text: ruling.masked_text,
@@ -161,7 +161,7 @@ pub async fn add(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         console.form.get("word").clone_into(&mut shown.typed_word);
         console.form.get("type").clone_into(&mut shown.typed_kind);
         shown.by_sound = console.form.get("bySound") == "true";
-        console.form.get("severity").clone_into(&mut shown.severity);
+        shown.severity = Severity::from_name(console.form.get("severity")).unwrap_or_default();
         console.form.get("tags").clone_into(&mut shown.typed_tags);
         shown.content_types = console.form.all("contentType").map(ToOwned::to_owned).collect();
         shown.word_error = Some(message);

@@ -8,6 +8,7 @@ use super::{
     lists::{self, Heading},
     parts,
     texts::{self, Language, Text, Tone},
+    words::Worded,
 };
 use crate::types::UserId;
 
@@ -32,9 +33,9 @@ pub enum Cell {
     Actor(String),
     Id(String),
     TraceId(String),
-    /// A stored code, shown by its translation.
-    Word(String),
-    State(String),
+    /// A value in words, as text or as a badge.
+    Word(Box<dyn Worded>),
+    State(Box<dyn Worded>),
     Time(Timestamp),
     User(UserId),
     Order(String),
@@ -76,12 +77,12 @@ impl Cell {
         Self::Html(Box::new(render))
     }
 
-    pub fn word(code: impl Into<String>) -> Self {
-        Self::Word(code.into())
+    pub fn word(value: impl Worded + 'static) -> Self {
+        Self::Word(Box::new(value))
     }
 
-    pub fn state(code: impl Into<String>) -> Self {
-        Self::State(code.into())
+    pub fn state(value: impl Worded + 'static) -> Self {
+        Self::State(Box::new(value))
     }
 
     pub fn link(self, href: String, right: Right) -> Self {
@@ -101,7 +102,7 @@ impl Cell {
             Self::Actor(name) => html! { code.actor { (name) } },
             Self::Id(id) => html! { code.id { (id) } },
             Self::TraceId(id) => html! { code.id.trace { (id) } },
-            Self::State(state) => parts::state(cx, state),
+            Self::State(state) => parts::state(cx, &**state),
             Self::Time(at) => cx.cell_time(*at),
             Self::User(user) => parts::user_link(cx, &user.to_string()),
             Self::Order(number) => parts::order_link(cx, number),
@@ -133,7 +134,7 @@ impl Cell {
     /// Returns the value for a file that a spreadsheet reads: numbers without groups, times in the zone of the page.
     pub fn csv(&self, cx: &ViewContext) -> String {
         match self {
-            Self::Word(code) | Self::State(code) => texts::code(cx.language, code).to_owned(),
+            Self::Word(value) | Self::State(value) => value.in_words(cx.language).1.to_owned(),
             Self::Time(at) => format::local(*at, &cx.zone),
             Self::Label(label) | Self::Badge(_, label) => cx.t(*label).to_owned(),
             Self::Purchase(id, product) => product.as_ref().unwrap_or(id).clone(),
@@ -154,13 +155,12 @@ impl Cell {
             | Self::Actor(text)
             | Self::Id(text)
             | Self::TraceId(text)
-            | Self::Word(text)
-            | Self::State(text)
             | Self::Order(text)
             | Self::ReplayOf(text) => text.clone(),
             Self::Purchase(id, None) => id.clone(),
             Self::Purchase(id, Some(product)) => format!("{id} ({product})"),
             Self::Label(label) | Self::Badge(_, label) => label.in_language(Language::English).to_owned(),
+            Self::Word(value) | Self::State(value) => value.code().to_owned(),
             Self::Time(at) => at.to_string(),
             Self::User(user) => user.to_string(),
             Self::Number(number) => number.to_string(),

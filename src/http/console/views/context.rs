@@ -7,6 +7,7 @@ pub use crate::domain::operations::admins::roles::{Right, Role};
 use super::{
     format::{self, Timestamp, Zone},
     texts::{Language, Text, Tone},
+    words::Worded,
 };
 
 /// The path below which all pages of the console live.
@@ -40,16 +41,6 @@ impl ConsoleTheme {
     /// Reads a cookie. Unknown values follow the system.
     pub fn of(name: &str) -> Self {
         Self::ALL.into_iter().find(|theme| theme.name() == name).unwrap_or(Self::System)
-    }
-}
-
-/// Returns the name of a role.
-pub const fn role_text(role: Role) -> Text {
-    match role {
-        Role::Owner => Text::RoleOwner,
-        Role::Support => Text::RoleSupport,
-        Role::Moderator => Text::RoleModerator,
-        Role::ReadOnly => Text::RoleReadOnly,
     }
 }
 
@@ -102,6 +93,19 @@ impl ViewContext {
     /// Returns the text in the language of the page.
     pub const fn t(&self, text: Text) -> &'static str {
         text.in_language(self.language)
+    }
+
+    /// Returns a value in words.
+    pub fn word<'value>(&self, value: &'value impl Worded) -> &'value str {
+        value.in_words(self.language).1
+    }
+
+    /// Returns the options of a choice among values.
+    pub fn options<'value, W: Worded + 'value>(
+        &self,
+        values: impl IntoIterator<Item = &'value W>,
+    ) -> Vec<(&'value str, String)> {
+        values.into_iter().map(|value| (value.code(), self.word(value).to_owned())).collect()
     }
 
     /// Returns true if the viewer's role has the right.

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     assets,
-    context::{ConsoleTheme, Role, ViewContext, href, role_text},
+    context::{ConsoleTheme, Role, ViewContext, href},
     parts::{Icon, icon},
     texts::{self, Language, Text, Tone},
 };
@@ -318,10 +318,10 @@ fn account(cx: &ViewContext) -> Markup {
                 summary {
                     span.sr { (cx.t(Text::Account)) }
                     span.avatar aria-hidden="true" { (viewer.name.chars().next().unwrap_or('?').to_uppercase()) }
-                    span.who { span { (viewer.name) } span.role { (cx.t(role_text(viewer.role))) } }
+                    span.who { span { (viewer.name) } span.role { (cx.word(&viewer.role)) } }
                 }
                 div.menu {
-                    p.signed-in { strong { (viewer.name) } br; span.hint { (cx.t(role_text(viewer.role))) } }
+                    p.signed-in { strong { (viewer.name) } br; span.hint { (cx.word(&viewer.role)) } }
                     (preferences(cx))
                     (super::forms::button(cx, &href("sign-out"), cx.t(Text::SignOut), "wide"))
                 }

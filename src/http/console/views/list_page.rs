@@ -9,26 +9,28 @@ use super::{
     forms::{Control, Field},
     layout::{self, PageBody, Place},
     lists::{self, Bulk, Filters, ListView, Listing},
-    texts::{self, Text},
+    texts::Text,
+    words::Worded,
 };
 
 /// A field of a list's filter: a parameter with its label.
-#[derive(Clone, Debug)]
 pub struct FilterField {
     pub name: &'static str,
-    pub label: Text,
-    pub hint: Option<Text>,
-    /// Used unless the parameter is a choice.
-    pub control: Control<'static>,
-    /// Values that are tabs above the list, too.
-    pub tabs: &'static [&'static str],
-    /// True if a missing value means the first one.
-    pub has_default: bool,
+    label: Text,
+    hint: Option<Text>,
+    control: Control<'static>,
+    /// The values of a choice.
+    choices: Vec<Box<dyn Worded>>,
+    /// Values that are tabs above the list.
+    tabs: Vec<Box<dyn Worded>>,
+    /// True if a missing value means the first tab.
+    has_default: bool,
 }
 
 impl FilterField {
-    pub const fn new(name: &'static str, label: Text) -> Self {
-        Self { name, label, hint: None, control: Control::Text, tabs: &[], has_default: false }
+    pub fn new(name: &'static str, label: Text) -> Self {
+        let (choices, tabs) = (Vec::new(), Vec::new());
+        Self { name, label, hint: None, control: Control::Text, choices, tabs, has_default: false }
     }
 
     /// Returns the fields of a time range.
@@ -44,14 +46,46 @@ impl FilterField {
         Self { hint: Some(hint), ..self }
     }
 
-    /// Makes it a choice of tabs alone, of which the first one is the default.
-    pub fn views(self, tabs: &'static [&'static str]) -> Self {
-        Self { tabs, has_default: true, ..self }
+    /// Makes it a choice among values.
+    pub fn choice<W: Worded + 'static>(self, values: impl IntoIterator<Item = W>) -> Self {
+        Self { choices: boxed(values), ..self }
     }
 
-    pub fn tabs(self, tabs: &'static [&'static str]) -> Self {
-        Self { tabs, ..self }
+    /// Makes some values tabs above the list, too.
+    pub fn tabs<W: Worded + 'static>(self, values: impl IntoIterator<Item = W>) -> Self {
+        Self { tabs: boxed(values), ..self }
     }
+
+    /// Makes it a choice of tabs alone, of which the first one is the default.
+    pub fn views<W: Worded + 'static>(self, values: impl IntoIterator<Item = W>) -> Self {
+        Self { tabs: boxed(values), has_default: true, ..self }
+    }
+
+    /// Returns the control. A choice offers all values.
+    fn control_of(&self, cx: &ViewContext) -> Control<'_> {
+        if self.choices.is_empty() {
+            return self.control.clone();
+        }
+        let choices = self.choices.iter().map(|value| (value.code(), value.in_words(cx.language).1.to_owned()));
+        Control::Select([("", cx.t(Text::All).to_owned())].into_iter().chain(choices).collect())
+    }
+
+    /// Returns the tabs: label, address, and true for the current one.
+    fn tabs_of(&self, cx: &ViewContext, path: &str, value: &str) -> Vec<(String, String, bool)> {
+        let tab = |code: &str, label| (label, with_query(path, &[(self.name, code)]), value == code);
+        let word = |value: &dyn Worded| format::capitalized(value.in_words(cx.language).1);
+        let mut tabs: Vec<_> = self.tabs.iter().map(|value| tab(value.code(), word(&**value))).collect();
+        match tabs.first_mut() {
+            Some(first) if self.has_default => first.2 |= value.is_empty(),
+            Some(_) => tabs.insert(0, tab("", cx.t(Text::All).to_owned())),
+            None => {}
+        }
+        tabs
+    }
+}
+
+fn boxed<W: Worded + 'static>(values: impl IntoIterator<Item = W>) -> Vec<Box<dyn Worded>> {
+    values.into_iter().map(|value| Box::new(value) as Box<dyn Worded>).collect()
 }
 
 /// What a page shows around its list.
@@ -72,8 +106,8 @@ pub struct ListPage<'a, R: 'static> {
     pub place: Place,
     pub title: Text,
     pub empty: Text,
-    /// The fields of the filter, each with its values if it is a choice.
-    pub fields: Vec<(FilterField, Vec<&'static str>)>,
+    /// The fields of the filter.
+    pub fields: Vec<FilterField>,
     /// The query of the address.
     pub query: &'a [(String, String)],
     pub columns: &'static [Column<R>],
@@ -84,34 +118,23 @@ pub struct ListPage<'a, R: 'static> {
 }
 
 /// Renders a page that consists of a list.
-pub fn page<R>(cx: &ViewContext, page: &ListPage<'_, R>) -> Markup {
+pub fn page<'a, R>(cx: &ViewContext, page: &'a ListPage<'a, R>) -> Markup {
     let path = page.path;
     let id = path.trim_start_matches(BASE).trim_matches('/').replace('/', "-");
     let value = |name: &str| page.query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim());
-    let query: Vec<_> = page.fields.iter().map(|(field, _)| (field.name, value(field.name))).collect();
+    let query: Vec<_> = page.fields.iter().map(|field| (field.name, value(field.name))).collect();
     let error = |name: &str| match &page.listing {
         Listing::Rejected(faults) => faults.iter().find(|(field, _)| field == name).map(|(_, fault)| fault.as_str()),
         Listing::Rows(_) => None,
     };
-    let field = |(field, choices): &(FilterField, Vec<&'static str>)| {
-        let filter = Field::new(field.name, field.label, control(cx, field, choices), value(field.name));
+    let field = |field: &'a FilterField| {
+        let filter = Field::new(field.name, field.label, field.control_of(cx), value(field.name));
         Field { hint: field.hint, error: error(field.name), ..filter }
-    };
-    let tabs = |(field, _): &(FilterField, Vec<&'static str>)| {
-        let tab = |code: &str, label| (label, with_query(path, &[(field.name, code)]), value(field.name) == code);
-        let mut tabs: Vec<_> =
-            field.tabs.iter().map(|code| tab(code, format::capitalized(texts::code(cx.language, code)))).collect();
-        match tabs.first_mut() {
-            Some(first) if field.has_default => first.2 |= value(field.name).is_empty(),
-            Some(_) => tabs.insert(0, tab("", cx.t(Text::All).to_owned())),
-            None => {}
-        }
-        tabs
     };
     let filters = Filters {
         action: path.to_owned(),
-        fields: page.fields.iter().filter(|(field, _)| !field.has_default).map(field).collect(),
-        presets: page.fields.iter().flat_map(tabs).collect(),
+        fields: page.fields.iter().filter(|field| !field.has_default).map(field).collect(),
+        presets: page.fields.iter().flat_map(|field| field.tabs_of(cx, path, value(field.name))).collect(),
         region: &id,
     };
     let view = ListView {
@@ -138,14 +161,4 @@ pub fn page<R>(cx: &ViewContext, page: &ListPage<'_, R>) -> Markup {
         (page.frame.below)
     };
     layout::page(cx, &PageBody::new(title, page.place, body))
-}
-
-/// Returns the control for a parameter. A choice offers all values.
-fn control(cx: &ViewContext, field: &FilterField, choices: &[&'static str]) -> Control<'static> {
-    if choices.is_empty() {
-        return field.control.clone();
-    }
-    let choices = choices.iter().map(|code| (*code, texts::code(cx.language, code)));
-    let choices = [("", cx.t(Text::All))].into_iter().chain(choices);
-    Control::Select(choices.map(|(code, label)| (code, label.to_owned())).collect())
 }

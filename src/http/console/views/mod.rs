@@ -5,6 +5,7 @@
 //! a missing translation. Every page works without JavaScript.
 
 pub mod texts;
+pub mod words;
 pub mod format;
 pub mod context;
 pub mod assets;

@@ -5,6 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     context::{Right, ViewContext, href, order_href, user_href},
     texts::{self, Text, Tone},
+    words::Worded,
 };
 use crate::domain::operations::alerts::{ActiveAlert, AlertFact};
 
@@ -13,10 +14,10 @@ pub fn badge(tone: Tone, label: &str) -> Markup {
     html! { span.badge.(tone.class()) { (label) } }
 }
 
-/// Renders a stored code as a badge, with its translation if there is one.
-pub fn state(cx: &ViewContext, code: &str) -> Markup {
-    let (tone, label) = texts::state(cx.language, code);
-    html! { span.badge.(tone.class()) data-code=(code) { (label) } }
+/// Renders a value as a badge.
+pub fn state(cx: &ViewContext, state: &(impl Worded + ?Sized)) -> Markup {
+    let (tone, label) = state.in_words(cx.language);
+    html! { span.badge.(tone.class()) data-code=(state.code()) { (label) } }
 }
 
 /// Renders a section with a heading.

@@ -144,10 +144,6 @@ texts! {
     WaitingSuffix: "项待处理", "waiting";
     RequestId: "请求编号", "Request id";
     RoleLabel: "角色", "Role";
-    RoleOwner: "所有者", "Owner";
-    RoleSupport: "客服", "Support";
-    RoleModerator: "审核员", "Moderator";
-    RoleReadOnly: "只读", "Read-only";
     // Words for everywhere.
     All: "全部", "All";
     None: "无", "None";
@@ -326,9 +322,6 @@ texts! {
     SkipWarned: "跳过会误伤正常文字的词", "Leave out words that would reject innocent texts";
     WouldRejectInnocent: "可能误伤正常文字", "Would reject innocent texts";
     Scope: "范围", "Scope";
-    ScopeAccount: "账号", "The account";
-    ScopeNickname: "修改昵称", "Changes of the nickname";
-    ScopeReview: "审核所有文字", "Review of every text";
     ResumeUser: "恢复用户", "Lift suspension";
     ResetNicknameHint: "昵称会被清空，用户会看到原因。", "The nickname becomes empty. The user is told the reason.";
     Suspensions: "停用记录", "Suspensions";
@@ -555,9 +548,6 @@ texts! {
     NoWords: "没有符合条件的词", "No words match";
     BySound: "按读音", "By sound";
     Severity: "严重程度", "Severity";
-    LowSeverity: "低", "Low";
-    MediumSeverity: "中", "Medium";
-    HighSeverity: "高", "High";
     SeverityHint: "低：文本放行并进入复核队列", "Low: the text passes and is put in the review queue";
     Tag: "标签", "Tag";
     Tags: "标签", "Tags";
@@ -765,28 +755,8 @@ macro_rules! codes {
 }
 
 codes! {
-    "coin": "金币", "Coins";
-    "point": "点数", "Points";
     "store_purchases": "应用商店购买", "app store purchases";
-    "topup": "充值", "top-up";
-    "consume": "使用", "use";
-    "reset": "清零", "reset";
-    "adjust": "人工调整", "manual change";
-    "signup_bonus": "注册赠送", "sign-up bonus";
-    "cast": "起卦", "casting";
-    "invite_bonus": "邀请奖励", "invite bonus";
-    "invitee_bonus": "受邀奖励", "invitee bonus";
-    "parked": "保留", "parked";
-    "restored": "恢复", "restored";
     "refund": "退款收回", "claw-back";
-    "refund_reversal": "退款撤销返还", "reversed refund";
-    "test_purchase": "沙盒购买", "test purchase";
-    "import": "迁入余额", "imported balance";
-    "purchase_bonus": "购买赠送", "purchase bonus";
-    "purchase_bonus_refund": "收回购买赠送", "claw-back of a bonus";
-    "identity_apple": "Apple", "Apple";
-    "identity_google": "Google", "Google";
-    "identity_wechat": "微信", "WeChat";
     "apple": "App Store", "App Store";
     "google": "Google Play", "Google Play";
     "unknown_product": "商品未定义", "undefined product";
@@ -796,26 +766,19 @@ codes! {
     "pending": "等待付款", "pending";
     "duplicate": "重复", "repeated";
     "ignored": "无需处理", "ignored";
-    "created": "待付款", "created";
     "paid": "已付款", "paid";
     "credited": "已入账", "credited";
     "refunded": "已退款", "refunded";
     "review": "待处理", "in review";
-    "requested": "处理中", "requested";
-    "succeeded": "成功", "succeeded";
     "rejected": "被拒绝", "rejected";
+    "reset": "清零", "reset";
+    "adjust": "人工调整", "manual change";
     "unknown": "未知", "unknown";
     "unchanged": "无变化", "no change";
     "refund_total_unknown": "退款总额未知", "refunded total unknown";
     "interrupted": "被中断", "interrupted";
-    "pass": "通过", "passed";
-    "fail": "未通过", "failed";
     "address": "更换地址", "change of address";
     "cancellation": "注销账号", "cancellation";
-    "TRADE_SUCCESS": "付款成功", "paid";
-    "TRADE_FINISHED": "交易完成", "finished";
-    "TRADE_CLOSED": "交易关闭", "closed";
-    "WAIT_BUYER_PAY": "等待付款", "waiting for payment";
     "second_trade": "重复付款", "second payment";
     "wrong_amount": "金额不符", "wrong amount";
     "wrong_channel": "渠道不符", "wrong channel";
@@ -850,12 +813,6 @@ codes! {
     "settle_payment": "处理订单", "decision about an order";
     "order_under_review": "订单处理中", "order in review";
     "not_configured": "未配置", "not configured";
-    "order_missing": "本地没有该订单", "no such order here";
-    "payment_missing": "漏记的收款", "missed payment";
-    "amount_differs": "金额不同", "amounts differ";
-    "not_in_bill": "账单上没有", "not on the bill";
-    "refund_missing": "漏记的退款", "missed refund";
-    "refund_differs": "退款金额不同", "refunds differ";
     "bill_differs": "与账单不符", "differs from the bill";
     "alipay": "支付宝", "Alipay";
     "wechat": "微信支付", "WeChat Pay";
@@ -866,34 +823,15 @@ codes! {
     "account_suspended": "账户暂停", "account suspended";
     "expired": "已过期", "expired";
     "revoked": "已吊销", "revoked";
-    "open": "待处理", "open";
-    "in_progress": "处理中", "in progress";
     "done": "已完成", "done";
     "failed": "失败", "failed";
-    "slow": "慢", "slow";
-    "true": "是", "yes";
-    "false": "否", "no";
-    "cancelled": "已取消", "cancelled";
     "ok": "正常", "ok";
-    "warning": "注意", "warning";
     "current": "正常", "current";
-    "old": "过旧", "old";
     "behind": "滞后", "behind";
     "superseded": "已被接管", "superseded";
-    "none": "无", "none";
-    "off": "关闭", "off";
-    "consistent": "一致", "consistent";
-    "inconsistent": "不一致", "inconsistent";
-    "unverified": "未核对", "not verified";
     "sound": "完好", "sound";
     "damaged": "损坏", "damaged";
-    "uploaded": "已上传", "uploaded";
-    "waiting": "等待", "waiting";
-    "running": "运行中", "running";
     "closed": "已关闭", "closed";
-    "breaker_closed": "正常", "works";
-    "breaker_open": "中断", "down";
-    "breaker_probing": "试探中", "probing";
     "sent": "已发送", "sent";
     "not_sent": "未发送", "not sent";
     "asked": "已请求", "asked";
@@ -914,16 +852,6 @@ codes! {
     "too_late": "已超过一天，不能撤销", "decided more than a day ago, too late to undo";
     "already_exists": "已有决定", "decided already";
     "watched": "逐条审核", "every text";
-    "way_exact": "原样", "as listed";
-    "way_gap": "间隔", "gaps";
-    "way_letters": "变形字母", "letters";
-    "way_split": "拆字", "split";
-    "way_emoji": "表情", "emoji";
-    "way_sound": "同音", "sound";
-    "way_fuzzy": "近音", "similar sound";
-    "way_initial": "首字母", "initial";
-    "way_shape": "形近", "shape";
-    "way_reversed": "倒序", "reversed";
     "withdrawn": "已撤回", "withdrawn";
     "required": "强制更新", "required";
     "published": "已发布", "published";
@@ -942,13 +870,7 @@ codes! {
     "local": "本地词库", "word list";
     "external": "外部审核", "external moderator";
     "aliyun": "阿里云", "Aliyun";
-    "male": "男", "male";
-    "female": "女", "female";
     "other": "其他", "other";
-    "system": "系统", "system";
-    "activity": "活动", "activity";
-    "account": "账户", "account";
-    "promotion": "推广", "promotion";
     "all": "所有用户", "all users";
     "users": "指定用户", "some users";
     "android": "安卓", "Android";
@@ -962,55 +884,14 @@ codes! {
     "file": "配置文件", "file";
     "environment": "环境变量", "environment";
     "command_line": "命令行", "command line";
-    "error": "错误", "error";
-    "warn": "警告", "warning";
-    "info": "信息", "info";
-    "debug": "调试", "debug";
-    "trace": "跟踪", "trace";
-    "retention": "保留期清理", "retention";
-    "backup": "备份", "backup";
-    "ledger_verification": "账本核对", "ledger verification";
-    "reconciler": "支付对账", "reconciler";
-    "integrity_check": "完整性检查", "integrity check";
-    "figures": "数据统计", "figures";
-    "erasure": "账号数据清除", "erasure of accounts";
-    "free_space_scrub": "空闲空间擦除", "free-space scrub";
-    "cleanup": "数据清理", "cleanup";
-    "purchases": "应用商店购买", "purchases in app stores";
-    "bills": "核对账单", "bills of the payment providers";
-    "payment_keys": "更新支付验签密钥", "verification keys of payments";
-    "backup_upload": "备份上传", "backup upload";
-    "backup_verification": "持续备份恢复演练", "test of continuous backup";
-    "doctor": "诊断", "doctor";
-    "notification_expiry": "消息过期", "expiry of notifications";
     "push": "推送", "pushes";
-    "webhooks": "Webhook", "webhooks";
-    "alerts": "告警检查", "alerts";
-    "word_list": "词库编译", "word list";
-    "shadow_mode": "影子审核", "shadow mode";
-    "network_log": "网络日志", "network log";
     "webhook": "回调地址", "webhook";
     "mail": "邮件", "mail";
     "configuration": "配置", "configuration";
-    "permissions": "权限", "permissions";
-    "keys": "密钥", "keys";
-    "tls": "证书", "certificate";
-    "disk": "磁盘", "disk";
-    "clock": "时钟", "clock";
-    "ledger": "账本", "ledger";
-    "network log": "网络日志", "network log";
-    "providers": "外部服务", "providers";
-    "proxy": "代理", "proxy";
-    "backups": "备份", "backups";
     "llm": "语言模型", "language model";
     "payment": "支付", "payment";
     "moderation": "外部审核", "external moderator";
     "object_storage": "对象存储", "object storage";
-    "database": "数据库", "database";
-    "files": "文件", "files";
-    "listeners": "监听", "listeners";
-    "certificate": "证书", "certificate";
-    "service": "服务", "service";
     "repair": "修复", "repair";
     "grant": "调整", "grant";
     "builtin": "内置", "built-in";
@@ -1030,17 +911,12 @@ codes! {
 /// Returns tone and text of a state.
 pub fn state(language: Language, state: &str) -> (Tone, &str) {
     let tone = match state {
-        "credited" | "active" | "ok" | "current" | "consistent" | "sound" | "uploaded" | "breaker_closed"
-        | "delivered" | "done" | "succeeded" | "allowed" | "published" | "pass" | "TRADE_SUCCESS"
-        | "TRADE_FINISHED" | "sent" | "confirmed" | "acquitted" => Tone::Good,
-        "review" | "paid" | "warning" | "warn" | "old" | "behind" | "unverified" | "breaker_probing" | "unknown"
-        | "in_progress" | "open" | "required" | "running" | "not_configured" | "WAIT_BUYER_PAY" | "requested"
-        | "wrongly_refused" | "asked" | "not_found" | "already_exists" | "already_undone" | "too_late"
-        | "does_not_acquit" => Tone::Notice,
-        "suspended" | "account_suspended" | "failed" | "fail" | "interrupted" | "inconsistent" | "damaged"
-        | "breaker_open" | "superseded" | "rejected" | "refused" | "not_sent" | "revoked" | "expired" | "upheld" => {
-            Tone::Bad
-        }
+        "credited" | "active" | "ok" | "current" | "sound" | "delivered" | "done" | "allowed" | "published"
+        | "sent" | "confirmed" | "acquitted" => Tone::Good,
+        "review" | "paid" | "behind" | "unknown" | "required" | "not_configured" | "wrongly_refused" | "asked"
+        | "not_found" | "already_exists" | "already_undone" | "too_late" | "does_not_acquit" => Tone::Notice,
+        "suspended" | "account_suspended" | "failed" | "damaged" | "superseded" | "rejected" | "refused"
+        | "not_sent" | "revoked" | "expired" | "upheld" => Tone::Bad,
         _ => Tone::Neutral,
     };
     (tone, code(language, state))
@@ -1220,8 +1096,8 @@ pub fn alerts(language: Language, count: usize) -> String {
 /// Returns the text of the switch to a moderation service.
 pub fn switch_to(language: Language, service: &str) -> String {
     match language {
-        Language::Chinese => format!("切换到{}", code(language, service)),
-        Language::English => format!("Switch to the {}", code(language, service)),
+        Language::Chinese => format!("切换到{service}"),
+        Language::English => format!("Switch to the {service}"),
     }
 }
 

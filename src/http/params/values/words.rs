@@ -132,10 +132,6 @@ impl Parameter for ContentType {
         }
     }
 
-    fn choices() -> Vec<&'static str> {
-        Self::ALL.map(Self::name).to_vec()
-    }
-
     fn schema(_: &LimitsConfig) -> Value {
         enumerated("ContentType", "question")
     }
@@ -169,10 +165,6 @@ macro_rules! words {
         impl Parameter for $name {
             fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
                 one_of(value, &Self::ALL.map(Self::name), Self::from_name)
-            }
-
-            fn choices() -> Vec<&'static str> {
-                Self::ALL.map(Self::name).to_vec()
             }
 
             fn schema(_: &LimitsConfig) -> Value {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::http::console::views::{
-    context::{Role, ViewContext, href, role_text},
+    context::{Role, ViewContext, href},
     format::{self, Timestamp},
     forms::{self, Control, Field, ProofField, field},
     layout::{self, PageBody, Place},
@@ -49,7 +49,7 @@ pub struct AdministratorsPage {
 }
 
 fn roles(cx: &ViewContext) -> Vec<(&'static str, String)> {
-    Role::ALL.map(|role| (role.name(), cx.t(role_text(role)).to_owned())).to_vec()
+    cx.options(&Role::ALL)
 }
 
 /// Renders the page of administrators.
@@ -61,14 +61,14 @@ pub fn administrators(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
         section.card aria-label=(cx.t(Text::Administrators)) {
             (lists::table(cx, Text::Administrators, &columns, page.admins.iter().map(|admin| vec![
                 html! { (admin.name) },
-                html! { (cx.t(role_text(admin.role))) },
+                html! { (cx.word(&admin.role)) },
                 parts::badge(if admin.has_second_factor { Tone::Good } else { Tone::Notice }, cx.t(if admin.has_second_factor { Text::On } else { Text::Off })),
                 admin.last_used_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
                 html! { div.actions { (admin_actions(cx, page, admin)) } },
             ])))
         }
         div.columns {
-            (panel("roles", cx.t(Text::Roles), &html! { dl.facts { @for role in Role::ALL { div { dt { (cx.t(role_text(role))) } dd { (cx.t(role_detail(role))) } } } } }))
+            (panel("roles", cx.t(Text::Roles), &html! { dl.facts { @for role in Role::ALL { div { dt { (cx.word(&role)) } dd { (cx.t(role_detail(role))) } } } } }))
             (panel("new", cx.t(Text::NewAdministrator), &new_admin(cx, page)))
         }
         (sessions(cx, &page.sessions, &page.step_up))
@@ -253,7 +253,7 @@ pub fn keys(cx: &ViewContext, page: &Keys) -> Markup {
             @if page.keys.is_empty() { p.empty { (cx.t(Text::NoKeys)) } } @else {
                 (lists::table(cx, Text::ApiKeys, &columns, page.keys.iter().map(|key| vec![
                     html! { (key.label) },
-                    html! { (cx.t(role_text(key.role))) },
+                    html! { (cx.word(&key.role)) },
                     parts::state(cx, &key.state),
                     cx.cell_time(key.created_at),
                     at(key.last_used_at),

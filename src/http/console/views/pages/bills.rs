@@ -18,7 +18,7 @@ use crate::{
 
 pub const BILL: &[Column<BillCheck>] = &[
     column(text(Text::Day), |bill| Cell::text(bill.day.to_string())),
-    column(text(Text::Channel), |bill| Cell::word(&bill.channel)),
+    column(text(Text::Channel), |bill| Cell::word(bill.channel.clone())),
     column(number(Text::BillPayments), |bill| count(bill.payments, bill.amount_paid)),
     column(number(Text::BillRefunds), |bill| count(bill.refunds, bill.amount_refunded)),
     column(number(Text::Fees), |bill| Cell::text(&bill.fees)),

@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::{identity::users::listing::mask_address, messaging::feedback::FeedbackThread},
+    domain::{
+        identity::users::listing::mask_address,
+        messaging::feedback::{FeedbackState, FeedbackThread},
+    },
     http::console::views::{
         cells::{Cell, Column, column},
         context::{Right, ViewContext, href},
@@ -34,8 +37,7 @@ pub struct FeedbackRow {
     pub phone_number: Option<String>,
     pub is_verified: bool,
     pub text: String,
-    /// `open`, `in_progress` or `closed`.
-    pub state: String,
+    pub state: FeedbackState,
     pub assignee: Option<String>,
     pub created_at: Timestamp,
     pub replies: Vec<TypedReply>,
@@ -94,15 +96,10 @@ fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
     if !cx.may(Right::SupportUsers) {
         return html! {};
     }
-    let states = [
-        ("", Text::Unchanged),
-        ("open", Text::StateOpen),
-        ("in_progress", Text::StateInProgress),
-        ("closed", Text::StateClosed),
-    ];
+    let mut states = vec![("", cx.t(Text::Unchanged).to_owned())];
+    states.extend(cx.options(&FeedbackState::ALL));
     let mut people = vec![("", cx.t(Text::Unchanged).to_owned()), ("-", cx.t(Text::Nobody).to_owned())];
     people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
-    let states = states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec();
     let controls = html! {
         (field(cx, &Field::new("state", Text::State, Control::Select(states), "").id("bulk-state")))
         (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), "").id("bulk-assignee")))
@@ -116,7 +113,7 @@ fn bulk(cx: &ViewContext, page: &FeedbackPage) -> Markup {
 pub const COLUMNS: &[Column<FeedbackThread>] = &[
     column(text(Text::Id), |thread| Cell::text(thread.feedback.id.to_string())),
     column(time(Text::Time), |thread| Cell::Time(thread.feedback.created_at)),
-    column(text(Text::State), |thread| Cell::state(thread.feedback.state.name())),
+    column(text(Text::State), |thread| Cell::state(thread.feedback.state)),
     column(text(Text::Assignee), |thread| Cell::optional(thread.feedback.assignee.as_ref(), Cell::text)),
     column(text(Text::User), |thread| Cell::optional(thread.feedback.user, Cell::User)),
     column(text(Text::PhoneNumber), |thread| {
@@ -163,7 +160,6 @@ fn reply_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Mark
 }
 
 fn state_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
-    let states = [("open", Text::StateOpen), ("in_progress", Text::StateInProgress), ("closed", Text::StateClosed)];
     let mut people = vec![("", cx.t(Text::Nobody).to_owned())];
     people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
     let (state_id, assignee_id) = (format!("state-{}", item.id), format!("assignee-{}", item.id));
@@ -172,7 +168,7 @@ fn state_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Mark
         &with_query(&href("feedback/change"), &[("id", &item.id)]),
         &html! {
             input type="hidden" name="back" value=(cx.path);
-            (field(cx, &Field::new("state", Text::State, Control::Select(states.map(|(value, text)| (value, cx.t(text).to_owned())).to_vec()), &item.state).id(&state_id).required()))
+            (field(cx, &Field::new("state", Text::State, Control::Select(cx.options(&FeedbackState::ALL)), item.state.name()).id(&state_id).required()))
             (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), item.assignee.as_deref().unwrap_or("")).id(&assignee_id)))
             button.button.primary type="submit" { (cx.t(Text::Save)) }
         },

@@ -5,7 +5,11 @@ use maud::{Markup, html};
 use crate::{
     domain::operations::{
         alerts::{ActiveAlerts, ResolvedAlert},
+        backups::summary::{BackupContents, OffsiteState},
         doctor::{Check, DoctorReport},
+        health::{BackupState, LedgerState},
+        health_report::ProviderStatus,
+        job_runs::{JobName, JobState},
     },
     http::console::views::{
         context::{Right, ViewContext, href},
@@ -23,28 +27,15 @@ pub struct BackupRow {
     pub name: String,
     pub at: Timestamp,
     pub bytes: u64,
-    /// `sound`, `inconsistent` or `unknown`.
-    pub contents: String,
-    /// `uploaded`, `waiting`, `off` or `failed`.
-    pub offsite: String,
-}
-
-/// A provider with the state of its circuit breaker.
-#[derive(Clone, Debug)]
-pub struct ProviderRow {
-    pub name: String,
-    /// `closed`, `open` or `probing`.
-    pub breaker: String,
-    pub since: Option<Timestamp>,
-    pub detail: String,
+    pub contents: BackupContents,
+    pub offsite: OffsiteState,
 }
 
 /// A background job.
 #[derive(Clone, Debug)]
 pub struct JobRow {
-    pub name: String,
-    /// `running`, `waiting`, `failed` or `off`.
-    pub state: String,
+    pub name: JobName,
+    pub state: JobState,
     pub last_run: Option<Timestamp>,
     pub took_ms: Option<i64>,
     pub next_run: Option<Timestamp>,
@@ -56,8 +47,7 @@ pub struct JobRow {
 /// The last verification of the ledger.
 #[derive(Clone, Debug)]
 pub struct LedgerHealth {
-    /// `consistent`, `inconsistent` or `unverified`.
-    pub state: String,
+    pub state: LedgerState,
     pub at: Option<Timestamp>,
     pub accounts: u64,
     pub discrepancies: u64,
@@ -87,14 +77,13 @@ pub struct HealthPage {
     /// The last report of the doctor; none before the first run.
     pub doctor: Option<DoctorReport>,
     pub backups: Vec<BackupRow>,
-    /// `current`, `old`, `failed`, `none` or `off`.
-    pub backup_state: String,
+    pub backup_state: BackupState,
     pub backup_failure: Option<(Timestamp, String)>,
     pub upload_failure: Option<(Timestamp, String)>,
     /// None if it is switched off.
     pub continuous: Option<ContinuousBackup>,
     pub ledger: LedgerHealth,
-    pub providers: Vec<ProviderRow>,
+    pub providers: Vec<ProviderStatus>,
     pub jobs: Vec<JobRow>,
     pub database_bytes: u64,
     pub disk_free: u64,
@@ -121,7 +110,7 @@ pub fn page(cx: &ViewContext, health: &HealthPage) -> Markup {
 /// Renders the part that refreshes itself. Its request is not audited and does not extend the session.
 pub fn live(cx: &ViewContext, health: &HealthPage) -> Markup {
     // The result of a job that somebody started shows as soon as it is there.
-    let is_running = health.jobs.iter().any(|job| job.state == "running");
+    let is_running = health.jobs.iter().any(|job| job.state == JobState::Running);
     let trigger = if is_running { "every 2s" } else { "every 15s" };
     html! {
         div.live id="live" hx-get=(href("fragments/health")) hx-trigger=(trigger) hx-swap="outerHTML" data-live-region data-signature=(health.alerts.len()) data-announce=(texts::alerts(cx.language, health.alerts.len())) {
@@ -188,10 +177,10 @@ fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
         &html! {
             @if jobs.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
                 (lists::table(cx, Text::Jobs, &columns, jobs.iter().map(|job| vec![
-                    html! { (texts::code(cx.language, &job.name)) },
+                    html! { (cx.word(&job.name)) },
                     html! {
                         (parts::state(cx, &job.state))
-                        @if let Some(percent) = job.percent { " " (parts::progress(texts::code(cx.language, &job.name), percent)) }
+                        @if let Some(percent) = job.percent { " " (parts::progress(cx.word(&job.name), percent)) }
                         @if !job.detail.is_empty() { " " span.hint { (texts::code(cx.language, &job.detail)) } }
                     },
                     at(job.last_run),
@@ -233,7 +222,7 @@ fn backups(cx: &ViewContext, health: &HealthPage) -> Markup {
     )
 }
 
-fn providers(cx: &ViewContext, providers: &[ProviderRow]) -> Markup {
+fn providers(cx: &ViewContext, providers: &[ProviderStatus]) -> Markup {
     panel(
         "providers",
         cx.t(Text::Providers),
@@ -241,8 +230,8 @@ fn providers(cx: &ViewContext, providers: &[ProviderRow]) -> Markup {
             @if providers.is_empty() { p.empty { (cx.t(Text::NoProviders)) } } @else {
                 ul.lines { @for provider in providers {
                     li {
-                        span { (texts::code(cx.language, &provider.name)) span.hint { (provider.detail) @if let Some(since) = provider.since { " · " (cx.t(Text::Since)) " " (cx.ago(since)) } } }
-                        (parts::state(cx, &format!("breaker_{}", provider.breaker)))
+                        span { (texts::code(cx.language, provider.name)) span.hint { (provider.failure.as_deref().unwrap_or_default()) @if let Some(since) = provider.since { " · " (cx.t(Text::Since)) " " (cx.ago(since)) } } }
+                        (parts::state(cx, &provider.state))
                     }
                 } }
             }
@@ -255,7 +244,7 @@ fn doctor(cx: &ViewContext, report: Option<&DoctorReport>) -> Markup {
     let row = |check: &Check| {
         let words = check.words();
         let [group, name, detail] = words.each_ref().map(|words| words.in_locale(cx.language.locale()));
-        vec![html! { (name) " " span.hint { (group) } }, parts::state(cx, check.verdict.name()), html! { (detail) }]
+        vec![html! { (name) " " span.hint { (group) } }, parts::state(cx, &check.verdict), html! { (detail) }]
     };
     panel_with(
         "doctor",

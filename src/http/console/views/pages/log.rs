@@ -2,22 +2,25 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{ViewContext, href},
-    format::{Timestamp, with_query},
-    forms::{Control, Field},
-    layout::{self, PageBody, Place},
-    lists::{self, Filters},
-    parts,
-    texts::{self, Text, Tone},
+use crate::{
+    domain::operations::server_log::LogLevel,
+    http::console::views::{
+        context::{ViewContext, href},
+        format::{Timestamp, with_query},
+        forms::{Control, Field},
+        layout::{self, PageBody, Place},
+        lists::{self, Filters},
+        parts,
+        texts::{self, Text, Tone},
+        words::Worded,
+    },
 };
 
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct LogLine {
     pub at: Timestamp,
-    /// `error`, `warn`, `info` or `debug`.
-    pub level: String,
+    pub level: LogLevel,
     pub target: String,
     pub message: String,
     /// Names and values.
@@ -50,9 +53,7 @@ pub struct Log {
 
 /// Renders the tail of the log.
 pub fn page(cx: &ViewContext, log: &Log) -> Markup {
-    let levels = ["trace", "debug", "info", "warn", "error"]
-        .map(|level| (level, texts::code(cx.language, level).to_owned()))
-        .to_vec();
+    let levels = cx.options(LogLevel::ALL.iter().rev());
     let filters = Filters {
         action: href("logs"),
         fields: vec![
@@ -95,8 +96,9 @@ pub fn live(cx: &ViewContext, log: &Log) -> Markup {
             @if !log.errors.is_empty() { (lists::rejected_filter(cx, &log.errors)) }
             @else if log.lines.is_empty() { p.empty { (cx.t(Text::NoLines)) } }
             ol.log-lines { @for line in &log.lines {
-                li.(level_class(&line.level)) {
-                    span.log-head { (cx.time(line.at)) " " span.badge.(level_class(&line.level)) { (texts::code(cx.language, &line.level)) } " " code { (line.target) } }
+                @let (tone, level) = line.level.in_words(cx.language);
+                li.(tone.class()) {
+                    span.log-head { (cx.time(line.at)) " " span.badge.(tone.class()) { (level) } " " code { (line.target) } }
                     span.log-text { (line.message) }
                     @if !line.fields.is_empty() { span.log-fields { @for (name, value) in &line.fields { code { (name) "=" (value) } " " } } }
                 }
@@ -108,13 +110,5 @@ pub fn live(cx: &ViewContext, log: &Log) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn level_class(level: &str) -> &'static str {
-    match level {
-        "error" => "bad",
-        "warn" => "notice",
-        _ => "neutral",
     }
 }

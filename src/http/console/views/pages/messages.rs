@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::messaging::{notifications::SentNotification, releases::Release},
+    domain::{
+        identity::preferences::NotificationKind,
+        messaging::{notifications::SentNotification, releases::Release},
+    },
     http::console::views::{
         cells::{Cell, Column, column},
         context::{Right, ViewContext, href},
@@ -13,6 +16,7 @@ use crate::{
         lists::{number, text, time},
         parts::{self, panel},
         texts::{self, Language, Text, Tone},
+        words::Worded as _,
     },
 };
 
@@ -21,7 +25,7 @@ use crate::{
 pub struct MessageDraft {
     pub title: String,
     pub body: String,
-    pub kind: String,
+    pub kind: NotificationKind,
     /// `all` or `users`.
     pub audience: String,
     pub recipients: String,
@@ -30,8 +34,6 @@ pub struct MessageDraft {
     /// Errors by field.
     pub errors: Vec<(String, String)>,
 }
-
-const KINDS: [&str; 4] = ["system", "account", "activity", "promotion"];
 
 /// Renders the form for a new notification.
 pub fn new_message(cx: &ViewContext, typed: &MessageDraft) -> Markup {
@@ -49,7 +51,7 @@ pub const MESSAGE: &[Column<SentNotification>] = &[
             None => audience,
         }
     }),
-    column(text(Text::MessageKind), |sent| Cell::word(sent.notification.kind.name())),
+    column(text(Text::MessageKind), |sent| Cell::word(sent.notification.kind)),
     column(number(Text::Read), |sent| Cell::Number(sent.readers.into())),
     column(time(Text::Sent), |sent| Cell::Time(sent.notification.created_at)),
     column(time(Text::Expires), |sent| Cell::optional(sent.notification.expires_at, Cell::Time)),
@@ -70,7 +72,7 @@ fn withdrawal(page: &'static str, id: i64) -> Cell {
 
 fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
     let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
-    let kinds = KINDS.map(|kind| (kind, texts::code(cx.language, kind).to_owned())).to_vec();
+    let kinds = cx.options(&NotificationKind::ALL);
     let audience = vec![("all", cx.t(Text::ToAll).to_owned()), ("users", cx.t(Text::ToSome).to_owned())];
     forms::post(
         cx,
@@ -78,7 +80,7 @@ fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
         &html! {
             div.form-grid {
                 (field(cx, &Field::new("title", Text::Title, Control::Text, &draft.title).required().max_length(50).error(error("title"))))
-                (field(cx, &Field::new("kind", Text::MessageKind, Control::Select(kinds), &draft.kind).required()))
+                (field(cx, &Field::new("kind", Text::MessageKind, Control::Select(kinds), draft.kind.name()).required()))
                 (field(cx, &Field::new("audience", Text::Audience, Control::Select(audience), &draft.audience).required()))
                 (field(cx, &Field::new("to", Text::Recipients, Control::Text, &draft.recipients).hint(Text::RecipientsHint).error(error("to"))))
                 (field(cx, &Field::new("expires", Text::Expires, Control::Moment, &draft.expires).error(error("expires"))))
@@ -105,9 +107,9 @@ pub struct MessagePreview {
 pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
     let draft = &page.draft;
     let fields = [
-        ("title", &draft.title),
+        ("title", draft.title.as_str()),
         ("body", &draft.body),
-        ("kind", &draft.kind),
+        ("kind", draft.kind.name()),
         ("audience", &draft.audience),
         ("to", &draft.recipients),
         ("expires", &draft.expires),
@@ -119,7 +121,7 @@ pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
             div {
                 @for language in Language::ALL {
                     section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
-                        p.hint { (texts::code(language, &draft.kind)) " · " (Text::Now.in_language(language)) }
+                        p.hint { (draft.kind.in_words(language).1) " · " (Text::Now.in_language(language)) }
                         h2 { (draft.title) }
                         p.message { (draft.body) }
                     }
@@ -171,7 +173,7 @@ pub const RELEASE: &[Column<Release>] = &[
     }),
     column(number(Text::BuildNumber), |release| Cell::text(release.version_code.to_string())),
     column(text(Text::Platform), |release| match &release.platform {
-        Some(platform) => Cell::word(platform),
+        Some(platform) => Cell::word(platform.clone()),
         None => Cell::Label(Text::AllPlatforms),
     }),
     column(text(Text::State), |release| {

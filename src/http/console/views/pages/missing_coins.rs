@@ -2,13 +2,17 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{ViewContext, order_href, purchase_href, user_href},
-    format::{self, Timestamp},
-    forms::{self, Control, Field, field},
-    lists::{self, number, text, time},
-    parts,
-    texts::{self, Text, Tone},
+use crate::{
+    domain::money::{ledger::EntryKind, purchases::purchase::PurchaseState},
+    http::console::views::{
+        context::{ViewContext, order_href, purchase_href, user_href},
+        format::{self, Timestamp},
+        forms::{self, Control, Field, field},
+        lists::{self, number, text, time},
+        parts,
+        texts::{self, Text, Tone},
+    },
+    providers::payment::OrderState,
 };
 
 /// A use of coins since the last purchase.
@@ -16,7 +20,7 @@ use crate::http::console::views::{
 pub struct CoinUse {
     pub at: Timestamp,
     pub coins: i64,
-    pub kind: String,
+    pub kind: EntryKind,
 }
 
 /// Uses that are shown, so that the reply stays in sight. A button leads to all.
@@ -28,7 +32,7 @@ pub enum CoinCause {
     /// The account takes no entries because its balance disagrees with them.
     AccountSuspended { since: Timestamp },
     /// An order was created or paid, or is in review, and was not credited.
-    OrderOpen { order_no: String, state: String, amount: format::ShownMoney, at: Timestamp },
+    OrderOpen { order_no: String, state: OrderState, amount: format::ShownMoney, at: Timestamp },
     /// The trade number belongs to an order of another user.
     OtherAccount { order_no: String, user_id: String, trade_no: String },
     /// The coins arrived and were used.
@@ -38,7 +42,7 @@ pub enum CoinCause {
     /// The staff took coins.
     Deducted { coins: i64, at: Timestamp },
     /// A purchase in an app store is pending or refused.
-    PurchaseOpen { id: String, state: String, at: Timestamp },
+    PurchaseOpen { id: String, state: PurchaseState, at: Timestamp },
     /// A store's refund took the coins back.
     PurchaseRefunded { id: String, at: Timestamp, coins: i64 },
     /// Nothing explains missing coins.
@@ -50,7 +54,7 @@ pub enum CoinCause {
 pub struct CoinReckoning {
     pub before: i64,
     /// The sum of each kind of entry.
-    pub changes: Vec<(String, i64)>,
+    pub changes: Vec<(EntryKind, i64)>,
     pub balance: i64,
 }
 
@@ -121,7 +125,7 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
                     (lists::compact_table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().take(SHOWN_USES).map(|used| vec![
                         cx.cell_time(used.at),
                         html! { (format::change(used.coins)) },
-                        html! { (texts::code(cx.language, &used.kind)) },
+                        html! { (cx.word(&used.kind)) },
                     ])))
                 }
             },
@@ -166,8 +170,7 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
 fn reckoning(cx: &ViewContext, reckoning: &CoinReckoning) -> Markup {
     let line = |label: &str, coins: String| vec![html! { (label) }, html! { (coins) }];
     let before = [line(cx.t(Text::BalanceBefore), format::number(reckoning.before))];
-    let changes =
-        reckoning.changes.iter().map(|(kind, sum)| line(texts::code(cx.language, kind), format::change(*sum)));
+    let changes = reckoning.changes.iter().map(|(kind, sum)| line(cx.word(kind), format::change(*sum)));
     let balance = [line(cx.t(Text::Balance), format::number(reckoning.balance))];
     let lines = before.into_iter().chain(changes).chain(balance);
     lists::compact_table(cx, Text::SinceLastPurchase, &[text(Text::SinceLastPurchase), number(Text::Coins)], lines)

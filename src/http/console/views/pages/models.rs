@@ -7,7 +7,7 @@ use super::{
     rows,
 };
 use crate::{
-    domain::divination::interpretation::CallRecord,
+    domain::{divination::interpretation::CallRecord, operations::health_report::ProviderState},
     http::console::views::{
         cells,
         chart::{FigureChart, chart},
@@ -50,8 +50,7 @@ pub struct BudgetRow {
 pub struct ModelState {
     pub provider: String,
     pub model: String,
-    /// `breaker_closed`, `breaker_open` or `breaker_probing`.
-    pub state: String,
+    pub state: ProviderState,
 }
 
 /// The ratings of a model with one version of the prompt.

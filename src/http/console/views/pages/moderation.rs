@@ -3,7 +3,15 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::moderation::violations::{NameCount, ViolationRecord, Violator},
+    domain::{
+        moderation::{
+            engine::{MatchWay, Severity},
+            policy::Service,
+            reviews::ReviewState,
+            violations::{NameCount, ViolationRecord, Violator},
+        },
+        operations::health_report::ProviderState,
+    },
     http::console::views::{
         cells::{self, Cell, Column, column},
         context::{Right, ViewContext, href, user_href},
@@ -38,10 +46,10 @@ pub const VIOLATION: &[Column<ViolationRecord>] = &[
         Cell::Code(found.id.to_string()).link(page, Right::Moderate)
     }),
     column(text(Text::MaskedText), |found| Cell::Quoted(found.masked_text.clone())),
-    column(text(Text::ViolationType), |found| Cell::word(&found.violation_type)),
-    column(text(Text::ContentType), |found| Cell::word(&found.content_type)),
+    column(text(Text::ViolationType), |found| Cell::word(found.violation_type.clone())),
+    column(text(Text::ContentType), |found| Cell::word(found.content_type.clone())),
     column(text(Text::User), |found| Cell::User(found.user)),
-    column(text(Text::DetectedBy), |found| Cell::word(&found.provider)),
+    column(text(Text::DetectedBy), |found| Cell::word(found.provider.clone())),
     column(text(Text::Reviewed), |found| Cell::optional(found.acquitted_at, |_| Cell::state("wrongly_refused"))),
     column(time(Text::Time), |found| Cell::Time(found.at)),
     column(text(Text::Action), |found| {
@@ -175,7 +183,7 @@ pub struct ReviewItem {
     /// The text as written.
     pub text: String,
     /// The ways in which its words were found.
-    pub ways: Vec<String>,
+    pub ways: Vec<MatchWay>,
     pub nickname: String,
     /// Earlier violations of the user.
     pub earlier: i64,
@@ -186,8 +194,7 @@ pub struct ReviewItem {
 pub struct DecidedRow {
     pub id: String,
     pub text: String,
-    /// `upheld` or `acquitted`.
-    pub state: String,
+    pub state: ReviewState,
     pub by: String,
     pub at: Timestamp,
 }
@@ -246,7 +253,7 @@ fn queued(cx: &ViewContext, item: &ReviewItem) -> Markup {
         p.marks {
             (parts::badge(Tone::Notice, texts::code(cx.language, &row.kind)))
             (parts::badge(Tone::Neutral, texts::code(cx.language, &row.content_type)))
-            @for way in &item.ways { (parts::badge(Tone::Neutral, texts::code(cx.language, &format!("way_{way}")))) }
+            @for way in &item.ways { (parts::badge(Tone::Neutral, cx.word(way))) }
             @for word in &row.matched_words { span.badge.neutral { mark { (word) } } }
         }
         p.hint {
@@ -286,8 +293,7 @@ pub struct WordRow {
     pub word: String,
     pub kind: String,
     pub by_sound: bool,
-    /// `low`, `medium` or `high`.
-    pub severity: String,
+    pub severity: Severity,
     pub tags: Vec<String>,
     /// The only content types in which it is looked for; empty for all.
     pub content_types: Vec<String>,
@@ -309,7 +315,7 @@ pub struct TestedMatch {
     pub word: String,
     pub kind: String,
     /// The way in which the word was found.
-    pub way: &'static str,
+    pub way: MatchWay,
     /// The part of the text.
     pub part: String,
 }
@@ -332,7 +338,7 @@ pub struct Words {
     pub typed_word: String,
     pub typed_kind: String,
     pub by_sound: bool,
-    pub severity: String,
+    pub severity: Severity,
     pub typed_tags: String,
     pub content_types: Vec<String>,
     pub word_error: Option<String>,
@@ -425,7 +431,7 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
                 html! { (row.word) },
                 html! { (texts::code(cx.language, &row.kind)) @for tag in &row.tags { " " span.badge.neutral { (tag) } } },
                 html! { (cx.t(if row.by_sound { Text::Yes } else { Text::No })) },
-                html! { (severity(cx, &row.severity)) },
+                html! { (cx.word(&row.severity)) },
                 html! { (applies_to(cx, &row.content_types)) },
                 cx.cell_time(row.created_at),
                 forms::post(cx, &href("moderation/words/remove"), &html! {
@@ -455,7 +461,7 @@ fn test_form(cx: &ViewContext, page: &Words) -> Markup {
         @if let Some(tested) = &page.tested {
             div.result role="status" {
                 p { (action_badge(cx, tested.action)) " " span.quoted { (tested.masked_text) } }
-                @if !tested.matches.is_empty() { ul { @for found in &tested.matches { li { mark { (found.part) } " → " (found.word) " · " (texts::code(cx.language, &found.kind)) " · " (texts::code(cx.language, &format!("way_{}", found.way))) } } } }
+                @if !tested.matches.is_empty() { ul { @for found in &tested.matches { li { mark { (found.part) } " → " (found.word) " · " (texts::code(cx.language, &found.kind)) " · " (cx.word(&found.way)) } } } }
             }
         }
     }
@@ -472,16 +478,6 @@ fn action_badge(cx: &ViewContext, action: &str) -> Markup {
     parts::badge(tone, cx.t(text))
 }
 
-/// Returns the name of a severity.
-fn severity<'a>(cx: &ViewContext, name: &'a str) -> &'a str {
-    match name {
-        "low" => cx.t(Text::LowSeverity),
-        "medium" => cx.t(Text::MediumSeverity),
-        "high" => cx.t(Text::HighSeverity),
-        other => other,
-    }
-}
-
 /// Returns the names of content types, or the text for all of them.
 fn applies_to(cx: &ViewContext, content_types: &[String]) -> String {
     if content_types.is_empty() {
@@ -491,14 +487,13 @@ fn applies_to(cx: &ViewContext, content_types: &[String]) -> String {
 }
 
 fn add_form(cx: &ViewContext, page: &Words) -> Markup {
-    let severities = ["low", "medium", "high"].map(|name| (name, severity(cx, name).to_owned())).to_vec();
     forms::post(
         cx,
         &href("moderation/words/add"),
         &html! {
             (field(cx, &Field::new("word", Text::Word, Control::Text, &page.typed_word).id("add-word").required().error(page.word_error.as_deref())))
             (field(cx, &Field::new("type", Text::ViolationType, Control::Text, &page.typed_kind).id("add-type").hint(Text::WordTypeHint).max_length(32)))
-            (field(cx, &Field::new("severity", Text::Severity, Control::Select(severities), &page.severity).id("add-severity").hint(Text::SeverityHint)))
+            (field(cx, &Field::new("severity", Text::Severity, Control::Select(cx.options(&Severity::ALL)), page.severity.name()).id("add-severity").hint(Text::SeverityHint)))
             (field(cx, &Field::new("tags", Text::Tags, Control::Text, &page.typed_tags).id("add-tags").hint(Text::TagsHint)))
             fieldset.choices {
                 legend { (cx.t(Text::AppliesTo)) }
@@ -569,19 +564,17 @@ pub struct DisagreementRow {
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub text: String,
-    pub rulings: Vec<(String, String, i64)>,
+    pub rulings: Vec<(Service, String, i64)>,
 }
 
 /// Both services.
 #[derive(Clone, Debug)]
 pub struct ServicesPage {
-    /// `local` or `external`.
-    pub selected: String,
+    pub selected: Service,
     pub has_fallback: bool,
     pub provider: String,
-    pub is_configured: bool,
-    /// `closed`, `open` or `probing`.
-    pub breaker: String,
+    /// None if no moderator is configured.
+    pub state: Option<ProviderState>,
     pub last_failure: Option<(Timestamp, String)>,
     pub word_count: i64,
     pub compared: Option<Compared>,
@@ -603,7 +596,11 @@ pub struct RejectedSwitch {
 
 /// Renders both services.
 pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
-    let other = if page.selected == "local" { "external" } else { "local" };
+    let other = match page.selected {
+        Service::Local => Service::External,
+        Service::External => Service::Local,
+    };
+    let switch_to = texts::switch_to(cx.language, cx.word(&other));
     let rejected = |act: &str| page.rejected.as_ref().filter(|rejected| rejected.act == act);
     let typed = |act: &str| rejected(act).map_or("", |rejected| rejected.typed_reason.as_str());
     let message = |act: &str| rejected(act).map(|rejected| rejected.message.as_str());
@@ -611,11 +608,11 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
         cx,
         &href("moderation/services/switch"),
         &html! {
-            input type="hidden" name="service" value=(other);
+            input type="hidden" name="service" value=(other.name());
             (forms::rejected(cx, message("switch")))
             (forms::reason(cx, "switch", typed("switch"), None))
             (forms::step_up(cx, "switch", &page.step_up))
-            button.button.danger type="submit" { (texts::switch_to(cx.language, other)) }
+            button.button.danger type="submit" { (switch_to) }
         },
     );
     let fallback = if page.has_fallback { ("off", Text::FallbackOff) } else { ("on", Text::FallbackOn) };
@@ -637,15 +634,15 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
     let body = html! {
         (layout::heading(cx.t(Text::Services), None, &html! {}))
         div.columns {
-            (panel_with("status", cx.t(Text::WhoDecides), &parts::badge(Tone::Good, texts::code(cx.language, &page.selected)), &html! {
+            (panel_with("status", cx.t(Text::WhoDecides), &parts::badge(Tone::Good, cx.word(&page.selected)), &html! {
                 (facts(cx, &[
-                    (Text::ExternalService, html! { (page.provider) " " (parts::state(cx, &if page.is_configured { format!("breaker_{}", page.breaker) } else { "not_configured".to_owned() })) }),
+                    (Text::ExternalService, html! { (page.provider) " " @match &page.state { Some(state) => (parts::state(cx, state)), None => (parts::state(cx, "not_configured")) } }),
                     (Text::Fallback, html! { (cx.t(if page.has_fallback { Text::On } else { Text::Off })) }),
                     (Text::WordsListed, html! { (format::number(page.word_count)) }),
                     (Text::LastFailure, match &page.last_failure { Some((at, code)) => html! { code { (code) } " " (cx.time(*at)) }, None => parts::dash(cx) }),
                 ]))
                 @if cx.may(Right::Administer) { div.actions {
-                    (parts::action_with(&texts::switch_to(cx.language, other), "", message("switch").is_some(), &switch))
+                    (parts::action_with(&switch_to, "", message("switch").is_some(), &switch))
                     (parts::action_with(cx.t(fallback.1), "", message("fallback").is_some(), &forms::post(cx, &href("moderation/services/fallback"), &html! {
                         input type="hidden" name="fallback" value=(fallback.0);
                         (forms::rejected(cx, message("fallback")))
@@ -661,7 +658,7 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
                     button.button.primary type="submit" { (cx.t(Text::Compare)) }
                 }))
                 @if let Some(compared) = &page.compared {
-                    div role="status" { ul.lines.result { @for (service, ruling, ms) in &compared.rulings { li { span { (texts::code(cx.language, service)) span.hint { (format::milliseconds(*ms)) } } (parts::state(cx, ruling)) } } } }
+                    div role="status" { ul.lines.result { @for (service, ruling, ms) in &compared.rulings { li { span { (cx.word(service)) span.hint { (format::milliseconds(*ms)) } } (parts::state(cx, ruling)) } } } }
                 }
             }))
         }

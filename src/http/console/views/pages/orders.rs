@@ -4,7 +4,10 @@ use maud::{Markup, html};
 
 use super::rows::{self, CallbackRow};
 use crate::{
-    domain::money::{ledger::LedgerEntry, payments::refunds::Refund},
+    domain::money::{
+        ledger::{Asset, LedgerEntry},
+        payments::{refunds::Refund, settle::SettlementEffect},
+    },
     http::console::views::{
         cells,
         context::{Right, ViewContext, order_href},
@@ -14,6 +17,7 @@ use crate::{
         parts::{self, facts, panel},
         texts::{self, Text, Tone},
     },
+    providers::payment::{OrderState, TradeStatus},
     types::Currency,
 };
 
@@ -21,9 +25,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct ProviderAnswer {
     pub trade_no: Option<String>,
-    pub status: Option<String>,
+    pub status: Option<TradeStatus>,
     pub amount: Option<ShownMoney>,
-    pub verdict: String,
+    pub verdict: SettlementEffect,
     pub reason: Option<String>,
     pub asked_at: Timestamp,
 }
@@ -34,13 +38,12 @@ pub struct OrderPage {
     pub order_no: String,
     pub user_id: String,
     pub nickname: String,
-    pub state: String,
+    pub state: OrderState,
     pub reason: Option<String>,
     pub channel: String,
     pub app_id: Option<String>,
     pub amount: ShownMoney,
-    /// `coin` or `point`.
-    pub asset: String,
+    pub asset: Asset,
     /// The number of coins or points.
     pub count: u32,
     pub trade_no: Option<String>,
@@ -79,7 +82,7 @@ pub fn page(cx: &ViewContext, order: &OrderPage) -> Markup {
     let title = texts::order_title(cx.language, &order.order_no);
     let body = html! {
         (layout::heading(cx.t(Text::Order), None, &html! { (parts::copyable(cx, &order.order_no)) (parts::state(cx, &order.state)) }))
-        @if order.state == "review" {
+        @if order.state == OrderState::Review {
             (parts::note(Tone::Notice, &html! { p { strong { (cx.t(Text::NeedsDecision)) } " " (texts::code(cx.language, order.reason.as_deref().unwrap_or_default())) } }))
         }
         (inquiry(cx, order))
@@ -104,7 +107,7 @@ fn order_facts(cx: &ViewContext, order: &OrderPage) -> Markup {
         &[
             (Text::User, html! { (parts::user_link(cx, &order.user_id)) " " (order.nickname) }),
             (Text::Price, html! { (order.amount.text()) }),
-            (Text::CoinsOrPoints, rows::count(cx, order.count, &order.asset)),
+            (Text::CoinsOrPoints, rows::count(cx, order.count, order.asset)),
             (Text::Paid, html! { (order.paid.text()) }),
             (Text::Refunded, html! { (order.refunded.text()) }),
             (Text::CoinsReturned, html! { (format::number(order.coins_returned)) }),
@@ -139,7 +142,7 @@ fn inquiry(cx: &ViewContext, order: &OrderPage) -> Markup {
             section.note.neutral role="status" {
                 p { strong { (cx.t(Text::ProviderAnswered)) } " " (cx.time(answer.asked_at)) }
                 @if let Some(trade) = &answer.trade_no {
-                    p { code { (trade) } " · " (parts::state(cx, answer.status.as_deref().unwrap_or_default())) @if let Some(amount) = answer.amount { " · " (amount.text()) } }
+                    p { code { (trade) } " · " @if let Some(status) = &answer.status { (parts::state(cx, status)) } @if let Some(amount) = answer.amount { " · " (amount.text()) } }
                 } @else { p { (cx.t(Text::NeverOpened)) } }
                 p { (cx.t(Text::Effect)) ": " (parts::state(cx, &answer.verdict)) @if let Some(reason) = &answer.reason { " " (texts::code(cx.language, reason)) } }
             }
@@ -158,7 +161,7 @@ fn actions(cx: &ViewContext, order: &OrderPage) -> Markup {
                 @if cx.may(Right::SupportUsers) { (forms::button(cx, &format!("{base}/query"), cx.t(Text::AskProvider), "primary")) }
                 @if cx.may(Right::Administer) {
                     @if order.paid.0 > order.refunded.0 { (parts::action_with(cx.t(Text::Refund), "", is_rejected("refund"), &refund(cx, order, &base))) }
-                    @if order.state == "review" { (parts::action_with(cx.t(Text::Decide), "", is_rejected("settle"), &settle(cx, order, &base))) }
+                    @if order.state == OrderState::Review { (parts::action_with(cx.t(Text::Decide), "", is_rejected("settle"), &settle(cx, order, &base))) }
                 }
                 @if !cx.may(Right::Administer) { p.hint { (cx.t(Text::OwnerDecides)) } }
             }

@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::operations::alerts::ActiveAlerts,
+    domain::operations::{
+        alerts::ActiveAlerts,
+        health::{BackupState, LedgerState},
+    },
     http::console::views::{
         chart::{FigureChart, chart},
         context::{Right, ViewContext, href, order_href},
@@ -29,15 +32,6 @@ pub struct TodayFigure {
     pub path: &'static str,
 }
 
-/// One line of the health list.
-#[derive(Clone, Debug)]
-pub struct HealthLine {
-    pub name: Text,
-    /// A code for which [`texts::state`] has a text.
-    pub state: String,
-    pub detail: String,
-}
-
 /// An order that waits for a decision.
 #[derive(Clone, Debug)]
 pub struct WaitingOrder {
@@ -53,7 +47,13 @@ pub struct Overview<'a> {
     pub taken_at: Timestamp,
     pub figures: Vec<TodayFigure>,
     pub alerts: ActiveAlerts,
-    pub health: Vec<HealthLine>,
+    pub ledger: LedgerState,
+    pub backups: BackupState,
+    /// The providers that are down.
+    pub down: Vec<&'static str>,
+    pub is_damaged: bool,
+    /// Sizes of the database and the disk.
+    pub database: String,
     pub waiting_orders: Vec<WaitingOrder>,
     pub charts: Vec<FigureChart<'a>>,
     /// True on a server without users yet.
@@ -90,7 +90,7 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
             @for (rule, alert) in &overview.alerts { (parts::alert(cx, rule, alert, &html! { (cx.t(Text::Since)) " " (cx.ago(alert.since())) })) }
             (stats(cx, &figures))
             div.columns {
-                (health(cx, &overview.health))
+                (health(cx, overview))
                 @if cx.may(Right::SupportUsers) { (orders(cx, &overview.waiting_orders)) }
             }
             p.hint.taken { (cx.t(Text::AsOf)) " " (cx.time(overview.taken_at)) }
@@ -98,15 +98,22 @@ pub fn live(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
     }
 }
 
-fn health(cx: &ViewContext, lines: &[HealthLine]) -> Markup {
+fn health(cx: &ViewContext, overview: &Overview<'_>) -> Markup {
+    let line =
+        |name, detail: &str, state: Markup| html! { li { span { (cx.t(name)) span.hint { (detail) } } (state) } };
+    let (providers, database) =
+        (if overview.down.is_empty() { "ok" } else { "failed" }, if overview.is_damaged { "damaged" } else { "sound" });
     parts::panel_with(
         "health",
         cx.t(Text::Health),
         &html! {},
         &html! {
-            ul.lines { @for line in lines {
-                li { span { (cx.t(line.name)) span.hint { (line.detail) } } (parts::state(cx, &line.state)) }
-            } }
+            ul.lines {
+                (line(Text::Ledger, "", parts::state(cx, &overview.ledger)))
+                (line(Text::Backups, "", parts::state(cx, &overview.backups)))
+                (line(Text::Providers, &overview.down.join(", "), parts::state(cx, providers)))
+                (line(Text::Database, &overview.database, parts::state(cx, database)))
+            }
         },
     )
 }

@@ -38,7 +38,7 @@ pub struct PurchasePage {
 const MESSAGE: &[Column<StoreMessage>] = &[
     column(time(Text::Received), |message| Cell::Time(message.received_at)),
     column(text(Text::EntryKind), |message| Cell::Code(message.kind.clone())),
-    column(text(Text::State), |message| Cell::word(&message.verdict)),
+    column(text(Text::State), |message| Cell::word(message.verdict.clone())),
     column(text(Text::Reference), |message| Cell::Code(message.message_id.clone())),
 ];
 

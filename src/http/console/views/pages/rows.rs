@@ -18,28 +18,28 @@ use crate::{
         format::{self, ShownMoney, with_query},
         forms,
         lists::{number, text, time},
-        texts::{self, Text, Tone},
+        texts::{Text, Tone},
     },
     types::Currency,
 };
 
 /// Shows how much an order brings. Coins, which most bring, are not named.
-pub fn count(cx: &ViewContext, count: impl Into<i64>, asset: &str) -> Markup {
-    html! { (format::number(count.into())) @if asset != "coin" { " " (texts::code(cx.language, asset)) } }
+pub fn count(cx: &ViewContext, count: impl Into<i64>, asset: Asset) -> Markup {
+    html! { (format::number(count.into())) @if asset != Asset::Coin { " " (cx.word(&asset)) } }
 }
 
 fn count_of(count: i64, asset: Asset) -> Cell {
     let count = Cell::Number(count);
-    if asset == Asset::Coin { count } else { count.explained(Cell::word(asset.name())) }
+    if asset == Asset::Coin { count } else { count.explained(Cell::word(asset)) }
 }
 
 fn reason(reason: Option<&String>) -> Cell {
-    Cell::optional(reason, Cell::word)
+    Cell::optional(reason.cloned(), Cell::word)
 }
 
 pub const ORDER: &[Column<Order>] = &[
     column(text(Text::Order), |order| Cell::Order(order.order_no.clone())),
-    column(text(Text::State), |order| Cell::state(order.state.name())),
+    column(text(Text::State), |order| Cell::state(order.state)),
     column(number(Text::Amount), |order| Cell::Money(ShownMoney(order.amount.as_fen(), order.currency))),
     column(number(Text::CoinsOrPoints), |order| count_of(order.coin_count.into(), order.asset)),
     column(text(Text::User), |order| Cell::User(order.user)),
@@ -49,10 +49,10 @@ pub const ORDER: &[Column<Order>] = &[
 
 pub const ENTRY: &[Column<LedgerEntry>] = &[
     column(time(Text::Time), |entry| Cell::Time(entry.created_at)),
-    column(text(Text::EntryKind), |entry| Cell::word(entry.kind.name())),
+    column(text(Text::EntryKind), |entry| Cell::word(entry.kind)),
     column(number(Text::Change), |entry| Cell::Change(entry.delta)),
     column(number(Text::BalanceAfter), |entry| Cell::Number(entry.balance_after)),
-    column(text(Text::Asset), |entry| Cell::word(entry.asset.name())),
+    column(text(Text::Asset), |entry| Cell::word(entry.asset)),
     column(text(Text::Reference), |entry| {
         Cell::optional(entry.reference.as_deref(), |reference| match reference.strip_prefix("order:") {
             Some(order) => Cell::Order(order.split('/').next().unwrap_or(order).to_owned()),
@@ -74,7 +74,7 @@ pub const CALLBACK: &[Column<CallbackRow>] = &[
     }),
     column(time(Text::Received), |(callback, _)| Cell::Time(callback.received_at)),
     column(text(Text::Effect), |(callback, _)| {
-        let effect = Cell::state(&callback.verdict);
+        let effect = Cell::state(callback.verdict.clone());
         if callback.reason.is_some() { effect.explained(reason(callback.reason.as_ref())) } else { effect }
     }),
     column(text(Text::SignatureValid), |(callback, _)| {
@@ -98,7 +98,7 @@ pub const CALLBACK: &[Column<CallbackRow>] = &[
 /// A refund, and the currency of its order.
 pub const REFUND: &[Column<(Refund, Currency)>] = &[
     column(text(Text::RefundNumber), |(refund, _)| Cell::Id(refund.refund_no.clone())),
-    column(text(Text::State), |(refund, _)| Cell::state(refund.state.name())),
+    column(text(Text::State), |(refund, _)| Cell::state(refund.state)),
     column(number(Text::Amount), |(refund, currency)| Cell::Money(ShownMoney(refund.amount.as_fen(), *currency))),
     column(text(Text::Actor), |(refund, _)| Cell::Actor(refund.actor.clone())),
     column(text(Text::Reason), |(refund, _)| Cell::text(&refund.reason)),
@@ -112,10 +112,10 @@ pub const PURCHASE: &[Column<StorePurchase>] = &[
         Cell::Purchase(purchase.id.to_string(), product.cloned())
     }),
     column(text(Text::Store), |purchase| {
-        let store = Cell::word(purchase.key.store.name());
+        let store = Cell::word(purchase.key.store);
         if purchase.is_test() { store.explained(Cell::word("sandbox")) } else { store }
     }),
-    column(text(Text::State), |purchase| Cell::state(purchase.state.name())),
+    column(text(Text::State), |purchase| Cell::state(purchase.state)),
     column(number(Text::Amount), |purchase| {
         Cell::optional(purchase.price_in_hundredths(), |(price, currency)| Cell::Money(ShownMoney(price, currency)))
     }),
@@ -130,8 +130,8 @@ pub const CALL: &[Column<CallRecord>] = &[
         let search = with_query(&href("search"), &[("q", &call.trace_id)]);
         Cell::TraceId(call.trace_id.clone()).link(search, Right::SupportUsers)
     }),
-    column(text(Text::Outcome), |call| Cell::state(call.status.name())),
-    column(text(Text::Model), |call| Cell::text(&call.model).explained(Cell::word(&call.provider))),
+    column(text(Text::Outcome), |call| Cell::state(call.status)),
+    column(text(Text::Model), |call| Cell::text(&call.model).explained(Cell::word(call.provider.clone()))),
     column(text(Text::PromptVersion), |call| Cell::Id(call.prompt_version.clone())),
     column(number(Text::Duration), |call| Cell::optional(call.duration_ms, Cell::Milliseconds)),
     column(text(Text::Failure), |call| reason(call.error_class.as_ref())),

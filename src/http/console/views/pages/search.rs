@@ -3,13 +3,15 @@
 use maud::{Markup, html};
 
 use super::user;
-use crate::domain::identity::accounts::CodeMessages;
-use crate::http::console::views::{
-    context::ViewContext,
-    format::Timestamp,
-    layout::{self, PageBody},
-    parts,
-    texts::{self, Text},
+use crate::{
+    domain::identity::{accounts::CodeMessages, directory::UserState},
+    http::console::views::{
+        context::ViewContext,
+        format::Timestamp,
+        layout::{self, PageBody},
+        parts,
+        texts::{self, Text},
+    },
 };
 
 /// The kind of a found thing.
@@ -40,8 +42,7 @@ pub struct SearchHit {
     pub name: String,
     /// Nickname and masked address of a user, amount of an order, route of a request.
     pub detail: String,
-    /// A code of a state.
-    pub state: Option<String>,
+    pub state: Option<UserState>,
     pub at: Timestamp,
     pub href: String,
 }

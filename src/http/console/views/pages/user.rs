@@ -201,21 +201,13 @@ fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text,
 }
 
 const SUSPENSION: &[Column<Suspension>] = &[
-    column(text(Text::Scope), |suspension| Cell::Label(scope_label(suspension.scope))),
+    column(text(Text::Scope), |suspension| Cell::word(suspension.scope)),
     column(time(Text::StartedAt), |suspension| Cell::Time(suspension.created_at)),
     column(time(Text::Until), |suspension| Cell::optional(suspension.ends_at, Cell::Time)),
     column(time(Text::Lifted), |suspension| Cell::optional(suspension.lifted_at, Cell::Time)),
     column(text(Text::Actor), |suspension| Cell::Code(suspension.actor.clone())),
     column(text(Text::Reason), |suspension| Cell::text(&suspension.reason)),
 ];
-
-const fn scope_label(scope: SuspensionScope) -> Text {
-    match scope {
-        SuspensionScope::Account => Text::ScopeAccount,
-        SuspensionScope::Nickname => Text::ScopeNickname,
-        SuspensionScope::Review => Text::ScopeReview,
-    }
-}
 
 fn scopes_in_force(cx: &ViewContext, user: &UserPage) -> impl Iterator<Item = SuspensionScope> {
     user.found.suspensions.iter().filter(|suspension| suspension.is_in_force(cx.now)).map(|suspension| suspension.scope)
@@ -225,8 +217,9 @@ fn scopes_in_force(cx: &ViewContext, user: &UserPage) -> impl Iterator<Item = Su
 fn scope_options(cx: &ViewContext, user: &UserPage, in_force: bool) -> Vec<(&'static str, String)> {
     let is_offered =
         |scope: &SuspensionScope| scopes_in_force(cx, user).any(|suspended| suspended == *scope) == in_force;
-    let option = |scope: SuspensionScope| (scope.name(), cx.t(scope_label(scope)).to_owned());
-    SuspensionScope::ALL.into_iter().filter(is_offered).map(option).collect()
+    let offered: Vec<_> = SuspensionScope::ALL.into_iter().filter(is_offered).collect();
+    let option = |scope: &SuspensionScope| (scope.name(), cx.word(scope).to_owned());
+    offered.iter().map(option).collect()
 }
 
 fn scope_field(cx: &ViewContext, id: &str, options: Vec<(&str, String)>) -> Markup {
@@ -365,7 +358,7 @@ const ISSUE: &[Column<Issue>] = &[
 const CHANGE: &[Column<AccountChange>] = &[
     column(time(Text::Time), |change| Cell::Time(change.created_at)),
     column(text(Text::Actor), |change| Cell::Actor(change.actor.clone())),
-    column(text(Text::Action), |change| Cell::word(&change.action).explained(Cell::word(change.asset.name()))),
+    column(text(Text::Action), |change| Cell::word(change.action.clone()).explained(Cell::word(change.asset))),
     column(number(Text::Balance), |change| {
         Cell::text(format!("{} → {}", format::number(change.balance_before), format::number(change.balance_after)))
     }),
@@ -380,7 +373,7 @@ const IDENTITY: &[Column<UserIdentity>] = &[
 
 const NOTICE: &[Column<InboxItem>] = &[
     column(text(Text::Title), |item| Cell::text(&item.notification.title)),
-    column(text(Text::MessageKind), |item| Cell::word(item.notification.kind.name())),
+    column(text(Text::MessageKind), |item| Cell::word(item.notification.kind)),
     column(time(Text::Time), |item| Cell::Time(item.notification.created_at)),
     column(time(Text::ReadAt), |item| Cell::optional(item.read_at, Cell::Time)),
 ];
@@ -398,13 +391,13 @@ const DEVICE: &[Column<(UserId, Device)>] = &[
 
 const CODE_MESSAGE: &[Column<CodeMessageRecord>] = &[
     column(time(Text::Asked), |message| Cell::Time(message.asked_at)),
-    column(text(Text::Outcome), |message| Cell::state(&message.outcome)),
-    column(text(Text::Purpose), |message| Cell::word(&message.purpose)),
+    column(text(Text::Outcome), |message| Cell::state(message.outcome.clone())),
+    column(text(Text::Purpose), |message| Cell::word(message.purpose.clone())),
     column(text(Text::Channel), |message| {
-        Cell::word(&message.channel).explained(Cell::text(message.provider.as_deref().unwrap_or_default()))
+        Cell::word(message.channel.clone()).explained(Cell::text(message.provider.as_deref().unwrap_or_default()))
     }),
     column(text(Text::Delivery), |message| {
-        Cell::optional(message.delivery.as_ref(), |delivery| Cell::state(&delivery.status))
+        Cell::optional(message.delivery.as_ref(), |delivery| Cell::state(delivery.status.clone()))
     }),
     column(text(Text::ProviderAnswer), |message| {
         Cell::optional(message.code.clone(), |code| {

@@ -18,7 +18,7 @@ pub const USER: &[Column<ListedUser>] = &[
     column(text(Text::Nickname), |user| Cell::text(&user.nickname)),
     column(text(Text::State), |user| match user.state {
         UserState::Active if user.has_suspended_account => Cell::state("account_suspended"),
-        state => Cell::state(state.name()),
+        state => Cell::state(state),
     }),
     column(text(Text::PhoneNumber), |user| Cell::optional(user.phone_number.as_ref(), Cell::text)),
     column(text(Text::Email), |user| Cell::optional(user.email.as_ref(), Cell::text)),

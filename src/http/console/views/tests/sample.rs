@@ -13,17 +13,33 @@ use crate::{
     domain::{
         identity::{
             accounts::CodeMessages,
+            directory::UserState,
             identities::{IdentityKey, IdentityProvider, UserIdentity},
+            preferences::NotificationKind,
             staff_notes::StaffNote,
             suspensions::{Suspension, SuspensionSource},
             tokens::Device,
             user_data::Issue,
             users::{Gender, Profile, StoredUser},
         },
-        money::ledger::{Asset, LedgerAccount},
+        messaging::feedback::FeedbackState,
+        moderation::{
+            engine::{MatchWay, Severity},
+            policy::Service,
+            reviews::ReviewState,
+        },
+        money::{
+            ledger::{Asset, EntryKind, LedgerAccount},
+            payments::settle::SettlementEffect,
+        },
         operations::{
             alerts::{ActiveAlert, ActiveAlerts, AlertFact, ResolvedAlert},
+            backups::summary::{BackupContents, OffsiteState},
             doctor::{Check, CheckFact, DoctorReport},
+            health::{BackupState, LedgerState},
+            health_report::{ProviderState, ProviderStatus},
+            job_runs::{JobName, JobState},
+            server_log::LogLevel,
             support::SupportPage,
         },
     },
@@ -45,6 +61,7 @@ use crate::{
         parts::GrowthTone,
         texts::{Language, Text, Tone},
     },
+    providers::payment::{OrderState, TradeStatus},
     types::{Currency, SuspensionScope, UserId},
 };
 
@@ -178,13 +195,16 @@ const COLUMNS: &[Column<String>] = &[
 
 pub fn list(cx: &ViewContext) -> maud::Markup {
     let [from, to] = FilterField::range(Text::From, Text::To);
-    let state = FilterField::new("state", Text::State).hint(Text::ActorHint).tabs(&["suspended"]);
+    let state = FilterField::new("state", Text::State)
+        .hint(Text::ActorHint)
+        .choice(UserState::ALL)
+        .tabs([UserState::Suspended]);
     let shown = ListPage {
         path: &href("list"),
         place: Place::Users,
         title: Text::Users,
         empty: Text::NoUsers,
-        fields: vec![(state, vec!["active", "suspended"]), (from, Vec::new()), (to, Vec::new())],
+        fields: vec![state, from, to],
         query: &[("state".to_owned(), "active".to_owned())],
         columns: COLUMNS,
         listing: rows(vec!["<b>hostile</b>".to_owned(), "<i>hostile</i>".to_owned()], 10_000),
@@ -214,12 +234,11 @@ pub fn overview(cx: &ViewContext) -> Overview<'static> {
             figure(Text::Cost, 3812, 4170, true, 6, "models"),
         ],
         alerts: alerts(),
-        health: vec![
-            HealthLine { name: Text::Ledger, state: "consistent".into(), detail: "2026-11-25 03:00".into() },
-            HealthLine { name: Text::Backups, state: "current".into(), detail: "418.2 MiB".into() },
-            HealthLine { name: Text::Database, state: "sound".into(), detail: "1.4 GiB".into() },
-            HealthLine { name: Text::Providers, state: "warning".into(), detail: "4 / 5".into() },
-        ],
+        ledger: LedgerState::Consistent,
+        backups: BackupState::Current,
+        down: vec!["llm"],
+        is_damaged: false,
+        database: "1.4 GiB".into(),
         waiting_orders: vec![WaitingOrder {
             order_no: "202611211234567890012382".into(),
             amount: ShownMoney::yuan(600),
@@ -252,7 +271,7 @@ pub fn search(query: &str) -> Search {
                 found: Found::User,
                 name: "山水蒙 · 10001".into(),
                 detail: "138****8000 · a***e@example.com".into(),
-                state: Some("active".into()),
+                state: Some(UserState::Active),
                 at: ago(190 * DAY),
                 href: user_href("10001"),
             },
@@ -260,7 +279,7 @@ pub fn search(query: &str) -> Search {
                 found: Found::User,
                 name: "山高月小<script>alert(1)</script> · 10233".into(),
                 detail: "139****1211".into(),
-                state: Some("suspended".into()),
+                state: Some(UserState::Suspended),
                 at: ago(12 * DAY),
                 href: user_href("10233"),
             },
@@ -268,7 +287,7 @@ pub fn search(query: &str) -> Search {
                 found: Found::Order,
                 name: "202611211234567890012382".into(),
                 detail: "¥6.00 · 60".into(),
-                state: Some("credited".into()),
+                state: None,
                 at: ago(5 * HOUR),
                 href: order_href("202611211234567890012382"),
             },
@@ -276,7 +295,7 @@ pub fn search(query: &str) -> Search {
                 found: Found::ModelCall,
                 name: "0f1e2d3c4b5a69788796a5b4c3d2e100".into(),
                 detail: "deepseek-chat".into(),
-                state: Some("succeeded".into()),
+                state: None,
                 at: ago(2 * HOUR),
                 href: href("models/calls"),
             },
@@ -307,8 +326,8 @@ pub fn cause(name: &str) -> CoinCause {
             order_no: order_no(),
             total: 40,
             uses: vec![
-                CoinUse { at: ago(20 * HOUR), coins: -20, kind: "consume".into() },
-                CoinUse { at: ago(6 * HOUR), coins: -20, kind: "consume".into() },
+                CoinUse { at: ago(20 * HOUR), coins: -20, kind: EntryKind::Consume },
+                CoinUse { at: ago(6 * HOUR), coins: -20, kind: EntryKind::Consume },
             ],
         },
         "refunded" => {
@@ -317,7 +336,7 @@ pub fn cause(name: &str) -> CoinCause {
         "nothing" => CoinCause::Nothing,
         _ => CoinCause::OrderOpen {
             order_no: order_no(),
-            state: "paid".into(),
+            state: OrderState::Paid,
             amount: ShownMoney::yuan(600),
             at: ago(47 * MINUTE),
         },
@@ -404,7 +423,7 @@ pub fn user(cause_name: &str) -> UserPage {
             cause: cause(cause_name),
             reckoning: CoinReckoning {
                 before: 0,
-                changes: vec![("topup".into(), 60), ("consume".into(), -40)],
+                changes: vec![(EntryKind::Topup, 60), (EntryKind::Consume, -40)],
                 balance: 20,
             },
             trade_no: String::new(),
@@ -436,12 +455,12 @@ pub fn order() -> OrderPage {
         order_no: "202611211234567890012382".into(),
         user_id: "10001".into(),
         nickname: "山水蒙".into(),
-        state: "review".into(),
+        state: OrderState::Review,
         reason: Some("second_trade".into()),
         channel: "alipay".into(),
         app_id: Some("2021000000000001".into()),
         amount: ShownMoney::yuan(600),
-        asset: "coin".into(),
+        asset: Asset::Coin,
         count: 60,
         trade_no: Some("2026112122001400000000000001".into()),
         paid: ShownMoney::yuan(600),
@@ -462,9 +481,9 @@ pub fn order() -> OrderPage {
         entries: Vec::new(),
         inquiry: Some(ProviderAnswer {
             trade_no: Some("2026112122001400000000000001".into()),
-            status: Some("TRADE_SUCCESS".into()),
+            status: Some(TradeStatus::Success),
             amount: Some(ShownMoney::yuan(600)),
-            verdict: "unchanged".into(),
+            verdict: SettlementEffect::Unchanged,
             reason: None,
             asked_at: ago(2000),
         }),
@@ -582,8 +601,8 @@ pub fn models(cx: &ViewContext) -> ModelsPage<'static> {
             BudgetRow { name: Text::BudgetTokens, spent: "4 812 000".into(), limit: None, percent: 0 },
         ],
         breakers: vec![
-            ModelState { provider: "openai".into(), model: "deepseek-chat".into(), state: "breaker_closed".into() },
-            ModelState { provider: "fallback".into(), model: "qwen-plus".into(), state: "breaker_open".into() },
+            ModelState { provider: "openai".into(), model: "deepseek-chat".into(), state: ProviderState::Working },
+            ModelState { provider: "fallback".into(), model: "qwen-plus".into(), state: ProviderState::Paused },
         ],
         usage: vec![
             usage("openai", "deepseek-chat", 48_210, 212, 90, 61_202_111, "267.37", 4210),
@@ -625,7 +644,7 @@ pub fn review() -> ReviewPage {
             .map(|violation| ReviewItem {
                 violation,
                 text: "一起du博<b>吧".into(),
-                ways: vec!["fuzzy".into(), "sound".into()],
+                ways: vec![MatchWay::Fuzzy, MatchWay::Sound],
                 nickname: "云雷屯".into(),
                 earlier: 3,
             })
@@ -634,7 +653,7 @@ pub fn review() -> ReviewPage {
         decided: vec![DecidedRow {
             id: "698".into(),
             text: "<b>hostile text</b>".into(),
-            state: "acquitted".into(),
+            state: ReviewState::Acquitted,
             by: "admin:alice".into(),
             at: ago(2 * HOUR),
         }],
@@ -655,7 +674,7 @@ pub fn words() -> Words {
             word: (*word).into(),
             kind: (*kind).into(),
             by_sound: index != 3,
-            severity: ["low", "medium", "high", "medium"][index].into(),
+            severity: Severity::ALL[index % 3],
             tags: if index == 1 { vec!["money".into(), "student".into()] } else { Vec::new() },
             content_types: if index == 0 { vec!["nickname".into(), "signature".into()] } else { Vec::new() },
             created_at: ago(index as i64 * 12 * DAY),
@@ -676,7 +695,7 @@ pub fn words() -> Words {
         typed_word: "d".into(),
         typed_kind: String::new(),
         by_sound: true,
-        severity: "low".into(),
+        severity: Severity::Low,
         typed_tags: "money".into(),
         content_types: vec!["nickname".into()],
         word_error: Some("A word has at least two characters.".into()),
@@ -688,7 +707,7 @@ pub fn words() -> Words {
             matches: vec![TestedMatch {
                 word: "加微信".into(),
                 kind: "ads".into(),
-                way: "sound",
+                way: MatchWay::Sound,
                 part: "加 薇 信".into(),
             }],
         }),
@@ -719,16 +738,15 @@ pub fn services() -> ServicesPage {
         external: "allowed".into(),
     }];
     ServicesPage {
-        selected: "local".into(),
+        selected: Service::Local,
         has_fallback: true,
         provider: "aliyun".into(),
-        is_configured: true,
-        breaker: "closed".into(),
+        state: Some(ProviderState::Working),
         last_failure: Some((ago(2 * DAY), "total_timeout".into())),
         word_count: 60,
         compared: Some(Compared {
             text: "加 薇 信 聊".into(),
-            rulings: vec![("local".into(), "refused".into(), 0), ("aliyun".into(), "allowed".into(), 183)],
+            rulings: vec![(Service::Local, "refused".into(), 0), (Service::External, "allowed".into(), 183)],
         }),
         text: "加 薇 信 聊".into(),
         disagreements: rows(items, 31),
@@ -738,14 +756,14 @@ pub fn services() -> ServicesPage {
 }
 
 pub fn feedback() -> FeedbackPage {
-    let one = |id: &str, text: &str, state: &str, assignee: Option<&str>, replies: Vec<TypedReply>| FeedbackRow {
+    let one = |id: &str, text: &str, state, assignee: Option<&str>, replies: Vec<TypedReply>| FeedbackRow {
         id: id.into(),
         user_id: (id != "41").then(|| "10001".into()),
         nickname: "山水蒙".into(),
         phone_number: Some("138****8000".into()),
         is_verified: id != "41",
         text: text.into(),
-        state: state.into(),
+        state,
         assignee: assignee.map(Into::into),
         created_at: ago(7 * HOUR),
         replies,
@@ -754,11 +772,17 @@ pub fn feedback() -> FeedbackPage {
         state: "open".into(),
         is_mine: false,
         items: vec![
-            one("43", "充值了 6 元但是金币没有到账，请帮忙查一下。\n订单是昨天晚上的。", "open", None, Vec::new()),
+            one(
+                "43",
+                "充值了 6 元但是金币没有到账，请帮忙查一下。\n订单是昨天晚上的。",
+                FeedbackState::Open,
+                None,
+                Vec::new(),
+            ),
             one(
                 "42",
                 "希望增加梅花易数的起卦方式，谢谢！",
-                "in_progress",
+                FeedbackState::InProgress,
                 Some("alice"),
                 vec![TypedReply {
                     at: ago(2 * HOUR),
@@ -769,7 +793,7 @@ pub fn feedback() -> FeedbackPage {
             one(
                 "41",
                 "Dark mode looks great on my phone, but the line texts are cut off when the font is large: supercalifragilisticexpialidocious-supercalifragilisticexpialidocious",
-                "open",
+                FeedbackState::Open,
                 None,
                 Vec::new(),
             ),
@@ -786,7 +810,7 @@ fn draft() -> MessageDraft {
     MessageDraft {
         title: "维护通知".into(),
         body: "今晚两点到三点暂停服务。\n给您带来不便，敬请谅解。".into(),
-        kind: "system".into(),
+        kind: NotificationKind::System,
         audience: "all".into(),
         ..MessageDraft::default()
     }
@@ -803,9 +827,9 @@ pub fn preview() -> MessagePreview {
 }
 
 pub fn health() -> HealthPage {
-    let job = |name: &str, state: &str, percent: Option<u8>, detail: &str| JobRow {
-        name: name.into(),
-        state: state.into(),
+    let job = |name, state, percent: Option<u8>, detail: &str| JobRow {
+        name,
+        state,
         last_run: Some(ago(50 * MINUTE)),
         took_ms: Some(1840),
         next_run: (percent.is_none()).then(|| Timestamp(NOW + 10 * MINUTE)),
@@ -837,11 +861,11 @@ pub fn health() -> HealthPage {
                 name: format!("b{index}"),
                 at: ago(index * DAY),
                 bytes: 418_200_000 - index as u64 * 1_000_000,
-                contents: if index == 3 { "inconsistent" } else { "sound" }.into(),
-                offsite: if index == 0 { "waiting" } else { "uploaded" }.into(),
+                contents: if index == 3 { BackupContents::Inconsistent } else { BackupContents::Sound },
+                offsite: if index == 0 { OffsiteState::Waiting } else { OffsiteState::Uploaded },
             })
             .collect(),
-        backup_state: "current".into(),
+        backup_state: BackupState::Current,
         backup_failure: None,
         upload_failure: None,
         continuous: Some(ContinuousBackup {
@@ -852,7 +876,7 @@ pub fn health() -> HealthPage {
             failure: None,
         }),
         ledger: LedgerHealth {
-            state: "consistent".into(),
+            state: LedgerState::Consistent,
             at: Some(ago(20 * HOUR)),
             accounts: 812_300,
             discrepancies: 0,
@@ -860,27 +884,22 @@ pub fn health() -> HealthPage {
             payment_differences: 0,
         },
         providers: vec![
-            ProviderRow { name: "sms".into(), breaker: "closed".into(), since: None, detail: "aliyun".into() },
-            ProviderRow {
-                name: "llm".into(),
-                breaker: "open".into(),
-                since: Some(ago(3 * MINUTE)),
-                detail: "deepseek-chat".into(),
-            },
-            ProviderRow { name: "payment".into(), breaker: "closed".into(), since: None, detail: "alipay".into() },
-            ProviderRow {
-                name: "moderation".into(),
-                breaker: "probing".into(),
+            ProviderStatus { name: "sms", state: ProviderState::Working, since: None, failure: None },
+            ProviderStatus { name: "llm", state: ProviderState::Paused, since: Some(ago(3 * MINUTE)), failure: None },
+            ProviderStatus { name: "payment", state: ProviderState::Working, since: None, failure: None },
+            ProviderStatus {
+                name: "moderation",
+                state: ProviderState::Misconfigured,
                 since: Some(ago(MINUTE)),
-                detail: "aliyun".into(),
+                failure: Some("http_401".into()),
             },
         ],
         jobs: vec![
-            job("ledger_verification", "running", Some(62), ""),
-            job("backup", "waiting", None, ""),
-            job("retention", "waiting", None, ""),
-            job("reconciler", "failed", None, "provider_timeout"),
-            job("free_space_scrub", "off", None, ""),
+            job(JobName::LedgerVerification, JobState::Running, Some(62), ""),
+            job(JobName::Backup, JobState::Waiting, None, ""),
+            job(JobName::Retention, JobState::Waiting, None, ""),
+            job(JobName::Reconciler, JobState::Failed, None, "provider_timeout"),
+            job(JobName::FreeSpaceScrub, JobState::Off, None, ""),
         ],
         database_bytes: 1_504_000_000,
         disk_free: 61_000_000_000,
@@ -1058,9 +1077,9 @@ pub fn settings() -> Settings {
 }
 
 pub fn log() -> Log {
-    let line = |minutes: i64, level: &str, target: &str, message: &str, fields: &[(&str, &str)]| LogLine {
+    let line = |minutes: i64, level, target: &str, message: &str, fields: &[(&str, &str)]| LogLine {
         at: ago(minutes * MINUTE),
-        level: level.into(),
+        level,
         target: target.into(),
         message: message.into(),
         fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
@@ -1079,7 +1098,7 @@ pub fn log() -> Log {
         lines: vec![
             line(
                 0,
-                "info",
+                LogLevel::Info,
                 "yarrow::http",
                 "request",
                 &[
@@ -1091,19 +1110,19 @@ pub fn log() -> Log {
             ),
             line(
                 1,
-                "warn",
+                LogLevel::Warn,
                 "yarrow::providers::breaker",
                 "circuit breaker opened",
                 &[("provider", "llm"), ("failures", "5")],
             ),
             line(
                 2,
-                "error",
+                LogLevel::Error,
                 "yarrow::providers::client",
                 "connection refused",
                 &[("provider", "llm"), ("attempt", "2")],
             ),
-            line(9, "info", "yarrow::jobs", "ledger verification started", &[]),
+            line(9, LogLevel::Info, "yarrow::jobs", "ledger verification started", &[]),
         ],
     }
 }
