@@ -20,10 +20,11 @@ use crate::{
         identity::{
             accounts,
             user_data::{self, Issue, UserSelector},
+            users,
         },
         operations::{
             admins::roles::Role,
-            support::{self, SupportViewer},
+            support::{self, SupportPage, SupportViewer},
         },
     },
     error::Result,
@@ -189,7 +190,9 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
     let viewer = SupportViewer { actor: cli_authority(None).actor, role: Role::Owner };
-    let sheet = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
+    let addresses: Vec<_> = app.core.store.read(|tx| users::find_in(tx, user))?.addresses().collect();
+    let code_messages = accounts::delivered_code_messages(&app.code_sender, &addresses)?;
+    let sheet = SupportPage { code_messages, ..support::collect(&app.core, &app.network_log, user, &viewer)? };
     record_audit(app, "users show", Some(user), cli_authority(None))?;
     common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
 }
@@ -201,7 +204,7 @@ fn list_code_messages(common: &Common, app: &App, who: &str) -> Result<()> {
         (None, Ok(user)) => user.addresses().collect(),
         (None, Err(error)) => return Err(error.without_source()),
     };
-    let found = accounts::code_messages(&app.code_sender, &addresses)?;
+    let found = accounts::delivered_code_messages(&app.code_sender, &addresses)?;
     record_audit(app, "users code-messages", user.ok().map(|user| user.id), cli_authority(None))?;
     common.output(&CodeMessageList::from(found.clone()), || support_page::code_message_table(&found))
 }

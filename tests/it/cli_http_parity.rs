@@ -128,7 +128,7 @@ const COUNTERPARTS: &[(&str, &str, &str)] = &[
     ("DELETE /admin/users/{userId}/devices", "users sign-out", "staff_acts::sign_out"),
     ("DELETE /admin/users/{userId}/devices/{id}", "users sign-out", "staff_acts::sign_out"),
     ("PUT /admin/users/{userId}/phone-number", "users move-phone", "staff_acts::move_to_phone"),
-    ("GET /admin/code-messages", "users code-messages", "accounts::code_messages"),
+    ("GET /admin/code-messages", "users code-messages", "accounts::delivered_code_messages"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "purge::run"),
     ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "purge::run"),
     ("DELETE /admin/data-cleanup/payment-records", "cleanup payment-records", "purge::run"),

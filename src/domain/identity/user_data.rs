@@ -114,6 +114,24 @@ pub fn validate(core: &Core, selector: &UserSelector) -> Result<Validation> {
     })
 }
 
+/// Returns the issues of a user, but reads the entries of an account only if it takes none or disagrees with its newest
+/// entry. The daily verification reads all.
+///
+/// # Errors
+/// `not_found`.
+pub fn suspected_issues_in(tx: &Read<'_>, rules: &PhoneRules, user: UserId) -> Result<Vec<Issue>> {
+    let stored_user = users::find_stored_in(tx, user)?.ok_or(Code::NotFound)?;
+    let mut issues = Vec::new();
+    validate_phone_in(tx, rules, &stored_user, None, &mut issues)?;
+    validate_email_in(tx, &stored_user, &mut issues)?;
+    for asset in Asset::ALL {
+        if !ledger::is_sound_at_first_sight_in(tx, user, asset)? {
+            validate_account_in(tx, user, asset, &mut issues)?;
+        }
+    }
+    Ok(issues)
+}
+
 /// Repairs the fixable issues of a user in one transaction.
 ///
 /// # Errors

@@ -10,13 +10,13 @@ use crate::{
             interpretation::{self, CallRecord},
         },
         identity::{
-            accounts::{self, CodeMessages, CodeSender},
+            accounts::{self, CodeMessages},
             codes::{self, AddressHmac, CodeSend, LiveCode},
             identities::{self, UserIdentity},
             staff_notes::{self, StaffNote},
             suspensions::{self, Suspension},
             tokens::{self, Device},
-            user_data::{self, Issue, UserSelector},
+            user_data::{self, Issue},
             users::{self, Profile, StoredUser},
         },
         messaging::notifications::{self, InboxItem},
@@ -100,20 +100,13 @@ impl SupportViewer {
     }
 }
 
-/// Collects the page. Everybody but owners sees audit events and reasons of their own only. Blocks, also on the SMS
-/// provider, which is asked for delivery receipts.
+/// Collects the page. Everybody but owners sees audit events and reasons of their own only. Blocks.
 ///
 /// # Errors
 /// `not_found`.
-pub fn collect(
-    code_sender: &CodeSender,
-    network_log: &NetworkLog,
-    user: UserId,
-    viewer: &SupportViewer,
-) -> Result<SupportPage> {
-    let core = &code_sender.core;
+pub fn collect(core: &Core, network_log: &NetworkLog, user: UserId, viewer: &SupportViewer) -> Result<SupportPage> {
     let page = PageRequest::of_newest(ROWS);
-    let issues = user_data::validate(core, &UserSelector::Id(user))?.issues;
+    let issues = core.store.read(|tx| user_data::suspected_issues_in(tx, &core.phone_rules, user))?;
     let castings = history::count(core, user)?;
     let devices = tokens::list_devices(core, user, None)?;
     let records = interpretation::list_of_user(core, user, page)?.items;
@@ -130,7 +123,7 @@ pub fn collect(
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seq));
     entries.truncate(ROWS as usize);
     let addresses: Vec<_> = core.store.read(|tx| users::find_in(tx, user))?.addresses().collect();
-    let code_messages = accounts::code_messages(code_sender, &addresses)?;
+    let code_messages = accounts::list_code_messages(core, &addresses)?;
     let requested = search::Filter { subject: Subject::User(user), ..search::Filter::default() };
     let requests = search::list(network_log, &requested, page)?.items;
     core.store.read(|tx| {

@@ -125,6 +125,6 @@ pub async fn list(context: RequestContext, params: CodeMessagesParams) -> Result
             addresses.extend(user.addresses());
         }
     }
-    let found = context.blocking(move |app| accounts::code_messages(&app.code_sender, &addresses)).await?;
+    let found = context.blocking(move |app| accounts::delivered_code_messages(&app.code_sender, &addresses)).await?;
     Ok(Json(found.into()))
 }

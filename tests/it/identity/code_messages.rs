@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Binary, Response, Server, Setup,
-    fake_provider::{FakeProvider, ReceivedRequest, Reply},
-    fake_smtp::{Dialect, FakeSmtpServer, Offer, SmtpFault, Step},
+use crate::{
+    operations::console::Browser,
+    support::{
+        Binary, Response, Server, Setup,
+        fake_provider::{FakeProvider, ReceivedRequest, Reply},
+        fake_smtp::{Dialect, FakeSmtpServer, Offer, SmtpFault, Step},
+    },
 };
 
 const PHONE: &str = "13800138000";
@@ -103,7 +106,7 @@ fn a_sent_code_has_a_receipt_and_a_delivery() {
     }
     requests[1].check_acs3("id", "secret").unwrap();
 
-    // The support page asks too, once there is an account.
+    // The command asks too, once there is an account.
     ask(&server).expect(200);
     let sent = provider.requests().pop().unwrap();
     let parameter: Value = serde_json::from_str(&sent.parameter("TemplateParam").unwrap()).unwrap();
@@ -127,6 +130,23 @@ fn a_sent_code_has_a_receipt_and_a_delivery() {
         Binary::command().args(["users", "show", PHONE, "--data-dir"]).arg(server.directory()).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(printed.contains("Code messages") && printed.contains("delivered (DELIVERED)"), "{printed}");
+}
+
+#[test]
+fn pages_ask_for_deliveries_by_a_button_alone() {
+    let provider = FakeProvider::with_handler(|request| {
+        Reply::json(if is_sending(request) { r#"{"Code":"OK","BizId":"9^0"}"# } else { DELIVERED })
+    });
+    let server = by_aliyun(&provider).start();
+    ask(&server).expect(200);
+    let support = Browser::new(&server, "sue", "support");
+    let page = format!("search?q={PHONE}");
+    let shown = || support.get(&page).send().expect(200).text();
+    assert!(shown().contains("9^0") && !shown().contains("data-code=\"delivered\""));
+    assert_eq!(provider.requests().len(), 1, "a page asks nothing");
+    support.post(&page, "search/receipts", &[("q", PHONE)]).expect(303);
+    assert!(shown().contains("data-code=\"delivered\""));
+    assert_eq!(provider.requests().len(), 2);
 }
 
 #[test]

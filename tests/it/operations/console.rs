@@ -7,14 +7,14 @@ use crate::support::{Caller, Request, Response, Server, Setup, eventually};
 const PASSWORD: &str = "correct horse battery";
 
 /// A browser that is signed in to the console.
-pub(super) struct Browser<'server> {
+pub(crate) struct Browser<'server> {
     server: &'server Server,
     cookie: String,
 }
 
 impl<'server> Browser<'server> {
     /// Creates an administrator with a role and signs in.
-    pub(super) fn new(server: &'server Server, name: &str, role: &str) -> Self {
+    pub(crate) fn new(server: &'server Server, name: &str, role: &str) -> Self {
         server.create_admin(name, PASSWORD, role);
         Self::sign_in(server, name)
     }
@@ -25,16 +25,16 @@ impl<'server> Browser<'server> {
         Self { server, cookie: cookie_of(&answered) }
     }
 
-    pub(super) fn cookie(&self) -> &str {
+    pub(crate) fn cookie(&self) -> &str {
         &self.cookie
     }
 
-    pub(super) fn get(&self, path: &str) -> Request {
+    pub(crate) fn get(&self, path: &str) -> Request {
         self.server.get(&format!("/admin/console/{path}")).header("cookie", &self.cookie)
     }
 
     /// Sends a form with the token that the page's forms carry.
-    pub(super) fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Response {
+    pub(crate) fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Response {
         let shown = self.get(page).send().expect(200).text();
         let (csrf, once) = (hidden(&shown, "csrf"), hidden(&shown, "once"));
         let mut form = vec![("csrf", csrf.as_str()), ("once", once.as_str())];
@@ -42,7 +42,7 @@ impl<'server> Browser<'server> {
         self.post_as_typed(path, &form)
     }
 
-    pub(super) fn post_as_typed(&self, path: &str, form: &[(&str, &str)]) -> Response {
+    pub(crate) fn post_as_typed(&self, path: &str, form: &[(&str, &str)]) -> Response {
         self.server.post(&format!("/admin/console/{path}")).header("cookie", &self.cookie).form(form).send()
     }
 }

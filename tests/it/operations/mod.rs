@@ -12,7 +12,7 @@ mod api_keys;
 mod backups;
 mod clock_jump;
 mod continuous_backup;
-mod console;
+pub(crate) mod console;
 mod console_access;
 mod console_figures;
 mod console_messages;

@@ -4,6 +4,7 @@
 
 use super::CodeSender;
 use crate::{
+    core::Core,
     domain::identity::{
         codes::{
             AddressHmac,
@@ -29,23 +30,34 @@ pub struct CodeMessages {
     pub receipts_failure: Option<Failure>,
 }
 
-/// Lists the requests for codes of these addresses, with or without an account. First asks the SMS provider for the
-/// receipts of messages whose delivery is not known. Blocks on the provider.
+/// Lists the requests for codes of these addresses, with or without an account.
 ///
 /// # Errors
 /// Storage errors.
-pub fn code_messages(sender: &CodeSender, addresses: &[Address]) -> Result<CodeMessages> {
-    let mut receipts_failure = None;
+pub fn list_code_messages(core: &Core, addresses: &[Address]) -> Result<CodeMessages> {
     let mut items = Vec::new();
     for address in addresses {
-        let recipient = AddressHmac::new(&sender.core.keys, address.as_str());
-        if let Address::Phone(number) = address {
-            receipts_failure = ask_for_receipts(sender, number, &recipient)?;
-        }
-        items.extend(sender.core.store.read(|tx| messages::list_in(tx, &recipient, ROWS))?);
+        let recipient = AddressHmac::new(&core.keys, address.as_str());
+        items.extend(core.store.read(|tx| messages::list_in(tx, &recipient, ROWS))?);
     }
     items.sort_by_key(|message| std::cmp::Reverse(message.asked_at));
-    Ok(CodeMessages { items, receipts_failure })
+    Ok(CodeMessages { items, receipts_failure: None })
+}
+
+/// As [`list_code_messages`], but first asks the SMS provider for the receipts of messages whose delivery is not known.
+/// Blocks on the provider.
+///
+/// # Errors
+/// Storage errors.
+pub fn delivered_code_messages(sender: &CodeSender, addresses: &[Address]) -> Result<CodeMessages> {
+    let mut receipts_failure = None;
+    for address in addresses {
+        if let Address::Phone(number) = address {
+            let recipient = AddressHmac::new(&sender.core.keys, address.as_str());
+            receipts_failure = ask_for_receipts(sender, number, &recipient)?;
+        }
+    }
+    Ok(CodeMessages { receipts_failure, ..list_code_messages(&sender.core, addresses)? })
 }
 
 /// Asks for receipts and stores them. Stops at the first failure, because the others would fail too.

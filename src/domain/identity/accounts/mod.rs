@@ -9,7 +9,7 @@ mod deletion;
 pub mod erasure;
 mod last_delivery;
 
-pub use code_messages::{CodeMessages, code_messages};
+pub use code_messages::{CodeMessages, delivered_code_messages, list_code_messages};
 pub use deletion::{BalancesAfterDeletion, DeletionActor, erase, preview_deletion};
 pub use export::export;
 pub use identity_sign_in::{

@@ -272,6 +272,11 @@ pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<LedgerAcc
     Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
 }
 
+/// Returns true for an account that takes entries and agrees with the newest one.
+pub fn is_sound_at_first_sight_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    Ok(find_account_in(tx, user, asset)?.is_some_and(|account| account.accepts_postings()))
+}
+
 /// Returns the account for a change of its balance, with a zero balance if there is none.
 ///
 /// # Errors

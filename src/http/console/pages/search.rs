@@ -12,6 +12,7 @@ use crate::{
         identity::{
             accounts::{self, CodeMessages},
             directory::{self, ListedUser, MAX_QUERY, UserFilter},
+            users::Address,
         },
         money::{payments::orders, purchases::records},
         operations::{
@@ -19,13 +20,14 @@ use crate::{
             network_log::search::{Logged, by_request_id},
         },
     },
-    error::Result,
+    error::{Code, Result},
     http::console::{
         request::{ConsoleRequest, ok, see_other},
         views::{
-            context::{href, order_href, purchase_href, user_href},
+            context::{Flash, href, order_href, purchase_href, user_href},
             format::with_query,
             pages::search::{self as view, Found, Search, SearchHit},
+            texts::{Text, Tone},
         },
     },
     types::{UserId, clean},
@@ -59,6 +61,26 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     }
 }
 
+/// Asks the SMS provider what became of the codes for an address without an account.
+pub async fn ask_about_address(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let text = console.form.get("q");
+    let address = directory::address_of(&console.context.app.core, text).ok_or(Code::NotFound)?;
+    ask_for_receipts(&console, &with_query("search", &[("q", text)]), vec![address]).await
+}
+
+/// Asks the SMS provider for receipts, and goes back to a page, which shows them.
+pub async fn ask_for_receipts(console: &ConsoleRequest, page: &str, addresses: Vec<Address>) -> Result<Response<Body>> {
+    let found =
+        console.context.blocking(move |app| accounts::delivered_code_messages(&app.code_sender, &addresses)).await?;
+    match found.receipts_failure {
+        None => console.done(page, console.text(Text::ActionDone)),
+        Some(failure) => {
+            let text = format!("{} {failure}", console.text(Text::NoReceipts));
+            console.redirect(page, &Flash { tone: Tone::Bad, text })
+        }
+    }
+}
+
 /// The result of a search: the page of one thing, or several hits.
 enum Outcome {
     Exact(String),
@@ -79,7 +101,7 @@ fn search(app: &App, text: &str, role: Role) -> Result<Outcome> {
     if role.has(Right::SupportUsers) {
         // An address with an account leads to the page of its user.
         let address = directory::address_of(&app.core, &text);
-        codes = address.map(|address| accounts::code_messages(&app.code_sender, &[address])).transpose()?;
+        codes = address.map(|address| accounts::list_code_messages(&app.core, &[address])).transpose()?;
         hits.extend(by_request_id(&app.network_log, &text, HITS as usize)?.into_iter().map(request_hit));
     }
     Ok(Outcome::Hits { hits, has_more: found.next.is_some(), codes })

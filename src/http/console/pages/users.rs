@@ -8,6 +8,7 @@ use axum::{
 };
 use maud::html;
 
+use super::search;
 use crate::{
     app::App,
     domain::{
@@ -83,7 +84,7 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
                 let found = support::collect_for_moderator(&app.core, user)?;
                 return Ok(user_page(found, verdict, Staff { revealed: None, remover }, forms));
             }
-            let found = support::collect(&app.code_sender, &app.network_log, user, &viewer)?;
+            let found = support::collect(&app.core, &app.network_log, user, &viewer)?;
             let verdict = verdict(app, user, trade_no, unknown)?;
             Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover }, forms))
         })
@@ -220,6 +221,13 @@ pub async fn reveal(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let kind = console.form.get("kind").to_owned();
     let shown = collect(&console, Some(&kind), UserForms::default()).await?;
     ok(view::page(&console.view()?, &shown))
+}
+
+/// Asks the SMS provider what became of the codes for the user's addresses.
+pub async fn ask_for_receipts(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let user = subject(&console)?;
+    let addresses = console.context.app.core.store.read(|tx| accounts::find_in(tx, user))?.addresses().collect();
+    search::ask_for_receipts(&console, &format!("users/{user}"), addresses).await
 }
 
 pub async fn repair(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {

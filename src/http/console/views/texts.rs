@@ -374,6 +374,7 @@ texts! {
     CauseNothing: "未发现缺失", "Nothing is missing";
     CauseNothingDetail: "没有未完成的订单，余额与账本一致。若用户有付款凭证，请用交易号核对。", "No order is open and the balance agrees with the ledger. If the user has a receipt, check its trade number.";
     AskProvider: "向支付平台查询", "Ask the provider";
+    AskForDeliveries: "查询送达情况", "Ask for deliveries";
     OpenOtherAccount: "打开另一个账号", "Open the other account";
     OpenOrder: "打开订单", "Open the order";
     ShowLedger: "查看账本", "Show the ledger";

@@ -42,7 +42,7 @@ fn differences(cx: &ViewContext, found: &[BillDifference]) -> Markup {
     html! {
         ul.lines { @for one in found { li {
             span {
-                (texts::code(cx.language, one.code.name())) " "
+                (cx.word(&one.code)) " "
                 @if one.code == BillDifferenceCode::OrderMissing { code { (one.order_no) } } @else { (parts::order_link(cx, &one.order_no)) }
                 @if let Some(refund) = &one.refund_no { " " code.id { (refund) } }
             }

@@ -48,7 +48,7 @@ pub fn page(cx: &ViewContext, page: &PurchasePage) -> Markup {
     let id = purchase.id.to_string();
     let (ask, history) = (format!("{}/query", purchase_href(&id)), format!("{}/history", purchase_href(&id)));
     let body = html! {
-        (layout::heading(cx.t(Text::Purchase), None, &html! { (parts::copyable(cx, &id)) (parts::state(cx, purchase.state.name())) }))
+        (layout::heading(cx.t(Text::Purchase), None, &html! { (parts::copyable(cx, &id)) (parts::state(cx, &purchase.state)) }))
         div.columns {
             (panel("purchase", cx.t(Text::PurchaseDetails), &details(cx, page)))
             (panel("times", cx.t(Text::Timeline), &html! {

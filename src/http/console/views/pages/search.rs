@@ -6,7 +6,7 @@ use super::user;
 use crate::{
     domain::identity::{accounts::CodeMessages, directory::UserState},
     http::console::views::{
-        context::ViewContext,
+        context::{ViewContext, href},
         format::Timestamp,
         layout::{self, PageBody},
         parts,
@@ -80,7 +80,7 @@ pub fn page(cx: &ViewContext, search: &Search) -> Markup {
                 @if search.has_more { p.hint { (cx.t(Text::MoreHits)) } }
             }
         }
-        @if let Some(codes) = &search.codes { (user::codes(cx, codes)) }
+        @if let Some(codes) = &search.codes { (user::codes(cx, codes, &href("search/receipts"), Some(&search.query))) }
     };
     layout::page(cx, &PageBody { title, place: None, has_charts: false, is_live: false, body })
 }

@@ -108,7 +108,7 @@ fn identity(cx: &ViewContext, user: &UserPage) -> Markup {
             (Text::Nickname, or_dash(cx, Some(&profile.nickname))),
             (Text::Registered, cx.time(kept.created_at)),
             (Text::LastSeen, last_seen_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
-            (Text::Gender, html! { (texts::code(cx.language, profile.gender.name())) }),
+            (Text::Gender, html! { (cx.word(&profile.gender)) }),
             (Text::Birthday, or_dash(cx, profile.birthday.as_deref())),
             (Text::Signature, or_dash(cx, Some(&profile.signature))),
             (Text::Castings, html! { (format::number(user.found.castings)) }),
@@ -120,7 +120,7 @@ fn balances(cx: &ViewContext, user: &UserPage) -> Markup {
     html! {
         dl.balances { @for (asset, account) in &user.found.accounts {
             div {
-                dt { (texts::code(cx.language, asset.name())) }
+                dt { (cx.word(asset)) }
                 dd.figure { (format::number(account.balance)) }
                 dd.hint { (texts::entries(cx.language, account.last_sequence)) }
                 @if let Some(at) = account.suspended_at { dd { (parts::badge(Tone::Bad, cx.t(Text::AccountSuspended))) " " (cx.ago(at)) } }
@@ -340,7 +340,7 @@ fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
         (row_panel(cx, "changes", Text::ManualChanges, &html! {}, CHANGE, &user.found.changes))
         (row_panel(cx, "identities", Text::Identities, &html! {}, IDENTITY, &user.found.identities))
         (devices(cx, user))
-        (codes(cx, &user.found.code_messages))
+        (codes(cx, &user.found.code_messages, &act(user, "receipts"), None))
         (row_panel(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.found.records))
         (violations(cx, user))
         (row_panel(cx, "notices", Text::Notifications, &unread, NOTICE, &user.found.notices))
@@ -431,15 +431,23 @@ fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
     row_panel(cx, "devices", Text::Devices, &end_all, DEVICE, &devices)
 }
 
-/// Renders requests for codes, and the reason why the provider told no deliveries.
-pub fn codes(cx: &ViewContext, messages: &CodeMessages) -> Markup {
-    let CodeMessages { items, receipts_failure } = messages;
-    panel(
+/// Renders requests for codes, with the act that asks the provider about an address or the user of a page.
+pub fn codes(cx: &ViewContext, messages: &CodeMessages, ask: &str, address: Option<&str>) -> Markup {
+    let ask = forms::post(
+        cx,
+        ask,
+        &html! {
+            @if let Some(address) = address { input type="hidden" name="q" value=(address); }
+            button.button.small type="submit" { (cx.t(Text::AskForDeliveries)) }
+        },
+    );
+    panel_with(
         "codes",
         cx.t(Text::CodeMessages),
+        &html! { @if !messages.items.is_empty() { (ask) } },
         &html! {
-            @if let Some(failure) = receipts_failure { (parts::note(Tone::Notice, &html! { p { (cx.t(Text::NoReceipts)) " " (failure.to_string()) } })) }
-            @if items.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } } @else { (cells::table(cx, Text::CodeMessages, CODE_MESSAGE, items)) }
+            @if messages.items.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } }
+            @else { (cells::table(cx, Text::CodeMessages, CODE_MESSAGE, &messages.items)) }
         },
     )
 }
