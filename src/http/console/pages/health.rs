@@ -8,14 +8,14 @@ use crate::{
     app::App,
     domain::{
         money::ledger::Verification,
-        operations::{backups::BackupFailure, health_report::HealthReport, job_runs::JobStatus},
+        operations::{backups::BackupFailure, health_report::HealthReport},
     },
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok},
         views::{
             context::Flash,
-            pages::health::{self as view, BackupRow, ContinuousBackup, HealthPage, JobRow, LedgerHealth},
+            pages::health::{self as view, ContinuousBackup, HealthPage, LedgerHealth},
             texts::{self, Text, Tone},
         },
     },
@@ -53,19 +53,9 @@ fn collect(app: &App) -> Result<HealthPage> {
         doctor: report.doctor,
         alerts: report.alerts,
         past_alerts: report.resolved_alerts,
-        backups: report
-            .backups
-            .into_iter()
-            .map(|summary| BackupRow {
-                name: summary.backup.name,
-                at: summary.backup.at,
-                bytes: summary.backup.bytes,
-                contents: summary.contents,
-                offsite: summary.offsite,
-            })
-            .collect(),
+        backups: report.backups,
         providers: report.providers,
-        jobs: report.jobs.into_iter().map(job_row).collect(),
+        jobs: report.jobs,
     })
 }
 
@@ -99,18 +89,6 @@ fn ledger(report: &HealthReport) -> LedgerHealth {
         discrepancies: snapshot.ledger.map_or(0, |last| last.discrepancies),
         suspended: snapshot.accounts_suspended,
         payment_differences: snapshot.payment_differences,
-    }
-}
-
-fn job_row(job: JobStatus) -> JobRow {
-    JobRow {
-        name: job.name,
-        state: job.state,
-        last_run: job.running_since.or(job.last_started_at),
-        took_ms: job.running_since.is_none().then_some(job.last_took_ms).flatten(),
-        next_run: job.next_at,
-        percent: job.percent,
-        detail: job.failure.unwrap_or_default(),
     }
 }
 

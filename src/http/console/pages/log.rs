@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::{body::Body, http::Response};
 
 use crate::{
-    domain::operations::server_log::{self, CAPACITY, LogLevel, LogQuery, StoredLogEvent},
+    domain::operations::server_log::{self, CAPACITY, LogLevel, LogQuery},
     error::Result,
     http::console::{
         request::{ConsoleRequest, ok},
-        views::pages::log::{self as view, Log, LogLine},
+        views::pages::log::{self as view, Log},
     },
 };
 
@@ -59,21 +59,11 @@ async fn collect(console: &ConsoleRequest) -> Result<Log> {
         query: shown.text.unwrap_or_default(),
         request: shown.request_id.unwrap_or_default(),
         trace: shown.trace_id.unwrap_or_default(),
-        lines: found.events.into_iter().map(line).collect(),
+        lines: found.events.into_iter().map(|stored| stored.event).collect(),
         older: found.next,
         is_newest: shown.before.is_none(),
         capacity: CAPACITY,
         dropped: console.context.app.server_log.dropped.get(),
         errors,
     })
-}
-
-fn line(StoredLogEvent { event, .. }: StoredLogEvent) -> LogLine {
-    LogLine {
-        at: event.at,
-        level: event.level,
-        target: event.target,
-        message: event.message,
-        fields: event.fields.into_iter().collect(),
-    }
 }

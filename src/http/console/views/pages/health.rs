@@ -5,11 +5,11 @@ use maud::{Markup, html};
 use crate::{
     domain::operations::{
         alerts::{ActiveAlerts, ResolvedAlert},
-        backups::summary::{BackupContents, OffsiteState},
+        backups::summary::BackupSummary,
         doctor::{Check, DoctorReport},
         health::{BackupState, LedgerState},
         health_report::ProviderStatus,
-        job_runs::{JobName, JobState},
+        job_runs::{JobState, JobStatus},
     },
     http::console::views::{
         context::{Right, ViewContext, href},
@@ -21,28 +21,6 @@ use crate::{
         texts::{self, Text, Tone},
     },
 };
-
-#[derive(Clone, Debug)]
-pub struct BackupRow {
-    pub name: String,
-    pub at: Timestamp,
-    pub bytes: u64,
-    pub contents: BackupContents,
-    pub offsite: OffsiteState,
-}
-
-/// A background job.
-#[derive(Clone, Debug)]
-pub struct JobRow {
-    pub name: JobName,
-    pub state: JobState,
-    pub last_run: Option<Timestamp>,
-    pub took_ms: Option<i64>,
-    pub next_run: Option<Timestamp>,
-    /// Progress in percent, of a running job.
-    pub percent: Option<u8>,
-    pub detail: String,
-}
 
 /// The last verification of the ledger.
 #[derive(Clone, Debug)]
@@ -76,7 +54,7 @@ pub struct HealthPage {
     pub past_alerts: Vec<ResolvedAlert>,
     /// The last report of the doctor; none before the first run.
     pub doctor: Option<DoctorReport>,
-    pub backups: Vec<BackupRow>,
+    pub backups: Vec<BackupSummary>,
     pub backup_state: BackupState,
     pub backup_failure: Option<(Timestamp, String)>,
     pub upload_failure: Option<(Timestamp, String)>,
@@ -84,7 +62,7 @@ pub struct HealthPage {
     pub continuous: Option<ContinuousBackup>,
     pub ledger: LedgerHealth,
     pub providers: Vec<ProviderStatus>,
-    pub jobs: Vec<JobRow>,
+    pub jobs: Vec<JobStatus>,
     pub database_bytes: u64,
     pub disk_free: u64,
     pub disk_total: u64,
@@ -167,7 +145,7 @@ fn ledger(cx: &ViewContext, ledger: &LedgerHealth) -> Markup {
     )
 }
 
-fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
+fn jobs(cx: &ViewContext, jobs: &[JobStatus]) -> Markup {
     let columns =
         [text(Text::Job), text(Text::State), time(Text::LastRun), number(Text::Duration), time(Text::NextRun)];
     let at = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
@@ -181,11 +159,11 @@ fn jobs(cx: &ViewContext, jobs: &[JobRow]) -> Markup {
                     html! {
                         (parts::state(cx, &job.state))
                         @if let Some(percent) = job.percent { " " (parts::progress(cx.word(&job.name), percent)) }
-                        @if !job.detail.is_empty() { " " span.hint { (texts::code(cx.language, &job.detail)) } }
+                        @if let Some(failure) = &job.failure { " " span.hint { (texts::code(cx.language, failure)) } }
                     },
-                    at(job.last_run),
-                    html! { @match job.took_ms { Some(ms) => (format::milliseconds(ms)), None => (parts::dash(cx)) } },
-                    at(job.next_run),
+                    at(job.running_since.or(job.last_started_at)),
+                    html! { @match job.last_took_ms.filter(|_| job.running_since.is_none()) { Some(ms) => (format::milliseconds(ms)), None => (parts::dash(cx)) } },
+                    at(job.next_at),
                 ])))
             }
         },
@@ -210,8 +188,8 @@ fn backups(cx: &ViewContext, health: &HealthPage) -> Markup {
             }
             @if health.backups.is_empty() { p.empty { (cx.t(Text::NoBackups)) } } @else {
                 (lists::table(cx, Text::Backups, &[time(Text::Time), number(Text::Size), text(Text::Sound), text(Text::Offsite)], health.backups.iter().map(|row| vec![
-                    cx.cell_time(row.at),
-                    html! { (format::bytes(row.bytes)) },
+                    cx.cell_time(row.backup.at),
+                    html! { (format::bytes(row.backup.bytes)) },
                     parts::state(cx, &row.contents),
                     parts::state(cx, &row.offsite),
                 ])))

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::operations::server_log::LogLevel,
+    domain::operations::server_log::{LogEvent, LogLevel},
     http::console::views::{
         context::{ViewContext, href},
-        format::{Timestamp, with_query},
+        format::with_query,
         forms::{Control, Field},
         layout::{self, PageBody, Place},
         lists::{self, Filters},
@@ -15,17 +15,6 @@ use crate::{
         words::Worded,
     },
 };
-
-/// A line of the log.
-#[derive(Clone, Debug)]
-pub struct LogLine {
-    pub at: Timestamp,
-    pub level: LogLevel,
-    pub target: String,
-    pub message: String,
-    /// Names and values.
-    pub fields: Vec<(String, String)>,
-}
 
 /// The tail of the log with its filters.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +28,7 @@ pub struct Log {
     /// The trace id of a model call.
     pub trace: String,
     /// Newest first.
-    pub lines: Vec<LogLine>,
+    pub lines: Vec<LogEvent>,
     /// The cursor of the older lines.
     pub older: Option<i64>,
     /// False for older lines, which do not refresh themselves.

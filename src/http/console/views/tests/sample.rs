@@ -9,6 +9,8 @@
     reason = "sample data in one file"
 )]
 
+use std::path::PathBuf;
+
 use crate::{
     domain::{
         identity::{
@@ -34,12 +36,15 @@ use crate::{
         },
         operations::{
             alerts::{ActiveAlert, ActiveAlerts, AlertFact, ResolvedAlert},
-            backups::summary::{BackupContents, OffsiteState},
+            backups::{
+                Backup, Occasion,
+                summary::{BackupContents, BackupSummary, OffsiteState},
+            },
             doctor::{Check, CheckFact, DoctorReport},
             health::{BackupState, LedgerState},
             health_report::{ProviderState, ProviderStatus},
-            job_runs::{JobName, JobState},
-            server_log::LogLevel,
+            job_runs::{JobName, JobState, JobStatus},
+            server_log::{LogEvent, LogLevel},
             support::SupportPage,
         },
     },
@@ -827,14 +832,15 @@ pub fn preview() -> MessagePreview {
 }
 
 pub fn health() -> HealthPage {
-    let job = |name, state, percent: Option<u8>, detail: &str| JobRow {
+    let job = |name, state, percent: Option<u8>, failure: Option<&str>| JobStatus {
         name,
         state,
-        last_run: Some(ago(50 * MINUTE)),
-        took_ms: Some(1840),
-        next_run: (percent.is_none()).then(|| Timestamp(NOW + 10 * MINUTE)),
+        running_since: percent.map(|_| ago(MINUTE)),
         percent,
-        detail: detail.into(),
+        last_started_at: Some(ago(50 * MINUTE)),
+        last_took_ms: Some(1840),
+        failure: failure.map(Into::into),
+        next_at: (percent.is_none()).then(|| Timestamp(NOW + 10 * MINUTE)),
     };
     HealthPage {
         taken_at: ago(4000),
@@ -857,10 +863,14 @@ pub fn health() -> HealthPage {
             .into(),
         )),
         backups: (0..4)
-            .map(|index| BackupRow {
-                name: format!("b{index}"),
-                at: ago(index * DAY),
-                bytes: 418_200_000 - index as u64 * 1_000_000,
+            .map(|index| BackupSummary {
+                backup: Backup {
+                    name: format!("b{index}"),
+                    path: PathBuf::new(),
+                    at: ago(index * DAY),
+                    occasion: Occasion::Scheduled,
+                    bytes: 418_200_000 - index as u64 * 1_000_000,
+                },
                 contents: if index == 3 { BackupContents::Inconsistent } else { BackupContents::Sound },
                 offsite: if index == 0 { OffsiteState::Waiting } else { OffsiteState::Uploaded },
             })
@@ -895,11 +905,11 @@ pub fn health() -> HealthPage {
             },
         ],
         jobs: vec![
-            job(JobName::LedgerVerification, JobState::Running, Some(62), ""),
-            job(JobName::Backup, JobState::Waiting, None, ""),
-            job(JobName::Retention, JobState::Waiting, None, ""),
-            job(JobName::Reconciler, JobState::Failed, None, "provider_timeout"),
-            job(JobName::FreeSpaceScrub, JobState::Off, None, ""),
+            job(JobName::LedgerVerification, JobState::Running, Some(62), None),
+            job(JobName::Backup, JobState::Waiting, None, None),
+            job(JobName::Retention, JobState::Waiting, None, None),
+            job(JobName::Reconciler, JobState::Failed, None, Some("provider_timeout")),
+            job(JobName::FreeSpaceScrub, JobState::Off, None, None),
         ],
         database_bytes: 1_504_000_000,
         disk_free: 61_000_000_000,
@@ -1077,7 +1087,7 @@ pub fn settings() -> Settings {
 }
 
 pub fn log() -> Log {
-    let line = |minutes: i64, level, target: &str, message: &str, fields: &[(&str, &str)]| LogLine {
+    let line = |minutes: i64, level, target: &str, message: &str, fields: &[(&str, &str)]| LogEvent {
         at: ago(minutes * MINUTE),
         level,
         target: target.into(),
