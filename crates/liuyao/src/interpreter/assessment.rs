@@ -142,6 +142,10 @@ named_enum! {
         /// The asker's side of a dispute is the stronger (词讼章).
         AskerStronger = "asker_stronger",
         OtherStronger = "other_stronger",
+        /// 官鬼, the court, presses the other side or feeds the asker (词讼章).
+        CourtHelps = "court_helps",
+        /// 官鬼, the court, controls the asker (词讼章).
+        CourtHarms = "court_harms",
         /// 六合, where the asker wants something to hold (六合章).
         Unions = "unions",
         /// 六合, but day or month strikes a line that matters (合处逢冲章).
@@ -221,8 +225,6 @@ pub enum Timing {
     Resting(Branch),
     /// A weak line waits for the months of an element that feeds or repeats it.
     Season(Element),
-    /// A line that does harm is held on the day of its partner, or struck on that of its opposite.
-    Harm(Branch),
 }
 
 /// The line that stands for the matter (用神).
@@ -240,6 +242,7 @@ pub struct Significator<'a> {
 pub struct Assessment<'a> {
     pub chart: &'a Chart,
     pub matter: &'a Matter,
+    /// The line that is weighed: 用神, but the asker's own in a dispute, where 官鬼 is the court.
     pub significator: Significator<'a>,
     /// None if the time is unknown.
     pub weight: Option<Weight>,
@@ -247,15 +250,22 @@ pub struct Assessment<'a> {
     pub object: &'a ChartLine,
     pub evidence: Vec<Evidence>,
     pub outlook: Outlook,
-    pub timings: Vec<Timing>,
+    pub timing: Option<Timing>,
     /// False if the data does not say which lines change.
     pub knows_changes: bool,
 }
 
 impl Reason {
-    /// Returns true if the rule names a harm that comes to nothing.
-    pub(super) const fn is_harm_averted(self) -> bool {
-        matches!(self, Self::HarmHeld | Self::HarmFails | Self::HarmDiverted)
+    /// Returns true if the rule is about a line in motion.
+    pub(super) const fn is_movement(self) -> bool {
+        self as usize >= Self::FedBack as usize && self as usize <= Self::TriadHarms as usize
+            || matches!(self, Self::SubjectBecomesIt | Self::ChildrenFree)
+    }
+
+    /// Returns true if the rule takes strength from a line that it does not make weak alone.
+    const fn holds_back(self) -> bool {
+        use Reason::{DayBreaks, InExtinction, InGrave, MonthBreaks, VoidForNow, VoidIndeed};
+        matches!(self, MonthBreaks | DayBreaks | VoidForNow | VoidIndeed | InGrave | InExtinction)
     }
 
     /// Returns how much the rule counts, positive for the matter. Movement counts more than strength, as 增删卜易 has it.
@@ -279,6 +289,7 @@ impl Reason {
             | Self::CompanionStrong
             | Self::RankAtSubject
             | Self::AskerStronger
+            | Self::CourtHelps
             | Self::ClashesToUnions => 2,
             Self::MonthCombines
             | Self::Stirred
@@ -316,6 +327,7 @@ impl Reason {
             | Self::GraveWithOfficials
             | Self::CompanionWeak
             | Self::RankHarmed
+            | Self::CourtHarms
             | Self::OtherStronger => -2,
             Self::MonthBreaks
             | Self::VoidIndeed
@@ -401,11 +413,13 @@ impl Force {
 impl Weight {
     /// Returns the strength of a line; none if the time is unknown.
     pub(super) fn of(line: &ChartLine) -> Option<Self> {
-        line.state.map(|state| Self::of_score(strength(state, line.clash_effect, line.becomes.is_some()).iter().sum()))
+        line.state.map(|state| Self::of_reasons(&state_reasons(state, line.clash_effect, line.becomes.is_some())))
     }
 
-    fn of_score(score: i32) -> Self {
-        match score {
+    /// Returns the strength by the rules about month and day. What is void, broken or in its grave is not strong.
+    fn of_reasons(reasons: &[Reason]) -> Self {
+        match reasons.iter().map(|reason| reason.weight()).sum() {
+            2.. if reasons.iter().any(|reason| reason.holds_back()) => Self::Even,
             2.. => Self::Strong,
             -1..=1 => Self::Even,
             _ => Self::Weak,
@@ -518,24 +532,24 @@ fn best<'a>(candidates: &[&'a ChartLine]) -> Option<(&'a ChartLine, Choice)> {
 pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> Option<Assessment<'a>> {
     let with_role = |role| chart.lines.iter().find(|line| line.role == Some(role));
     let (subject, object) = (with_role(LineRole::Subject)?, with_role(LineRole::Object)?);
-    let significator = Significator::of(chart, matter.sought, subject, object);
-    let state = significator.state();
-    let score = |state| strength(state, significator.clash_effect(), significator.becomes().is_some()).iter().sum();
+    let weighed = if matter.topic == Topic::Legal { Sought::Subject } else { matter.sought };
+    let significator = Significator::of(chart, weighed, subject, object);
+    let reasons = |state| state_reasons(state, significator.clash_effect(), significator.becomes().is_some());
     let mut assessment = Assessment {
         chart,
         matter,
         significator,
-        weight: state.map(|state| Weight::of_score(score(state))),
+        weight: significator.state().map(|state| Weight::of_reasons(&reasons(state))),
         subject,
         object,
         evidence: Vec::new(),
         outlook: Outlook::Mixed,
-        timings: Vec::new(),
+        timing: None,
         knows_changes,
     };
     assessment.collect();
     assessment.outlook = assessment.weigh();
-    assessment.timings = assessment.timings();
+    assessment.timing = assessment.timing();
     Some(assessment)
 }
 
@@ -567,7 +581,7 @@ impl<'a> Assessment<'a> {
     /// Returns true if the asker fears 官鬼: in journeys, illness, danger and lost things.
     fn fears_officials(&self) -> bool {
         matches!(self.matter.topic, Topic::Travel | Topic::Health | Topic::Legal | Topic::Lost)
-            && self.matter.sought == Sought::Subject
+            && (self.matter.sought == Sought::Subject || self.matter.topic == Topic::Legal)
     }
 
     fn add(&mut self, reason: Reason, line: Option<&ChartLine>) {
@@ -736,7 +750,7 @@ impl<'a> Assessment<'a> {
         let line = Some(subject);
         let nature = significator.nature();
         if significator.is(subject) {
-            if matches!(self.matter.sought, Sought::Kin(_)) {
+            if matches!(self.matter.sought, Sought::Kin(_)) && self.matter.topic != Topic::Legal {
                 self.add(Reason::AtSubject, line);
             }
             return;
@@ -820,9 +834,31 @@ impl<'a> Assessment<'a> {
                     ..=-2 => self.add(Reason::OtherStronger, Some(self.object)),
                     _ => {}
                 }
+                self.add_court();
             }
             _ => {}
         }
+    }
+
+    /// Adds the side to which 官鬼 leans, if it has force.
+    fn add_court(&mut self) {
+        use ElementRelation::{Controls, Feeds};
+        let Some(court) = self.court() else { return };
+        let is_side = [self.subject, self.object].iter().any(|side| side.position == court.position);
+        if is_side || Weight::of(court).is_none_or(|weight| weight == Weight::Weak) {
+            return;
+        }
+        match [self.subject, self.object].map(|side| court.nature.element.relation_to(side.nature.element)) {
+            [Controls, _] => self.add(Reason::CourtHarms, Some(court)),
+            [Feeds, _] | [_, Controls] => self.add(Reason::CourtHelps, Some(court)),
+            _ => {}
+        }
+    }
+
+    /// Returns the line of 官鬼; none if it is hidden.
+    pub(super) fn court(&self) -> Option<&'a ChartLine> {
+        let lines: Vec<&ChartLine> = self.chart.lines.iter().filter(|line| line.nature.kin == Kin::Officials).collect();
+        best(&lines).map(|(line, _)| line)
     }
 
     /// Adds rank and paper of an exam, and 子孙, which harms the rank (功名章).
@@ -882,16 +918,18 @@ impl<'a> Assessment<'a> {
         self.evidence.iter().map(|evidence| evidence.weight).sum()
     }
 
+    /// Returns the answer. A weak line needs a rule that carries it, such as a source in motion.
     fn weigh(&self) -> Outlook {
+        let is_carried = || self.evidence.iter().any(|evidence| evidence.weight >= 3);
         match self.score() {
-            2.. => Outlook::Favourable,
+            2.. if self.weight != Some(Weight::Weak) || is_carried() => Outlook::Favourable,
             ..=-2 => Outlook::Adverse,
             _ => Outlook::Mixed,
         }
     }
 
-    /// Returns at most two times, the most telling first.
-    fn timings(&self) -> Vec<Timing> {
+    /// Returns the most telling time; none if nothing is known of it.
+    fn timing(&self) -> Option<Timing> {
         let significator = &self.significator;
         let branch = significator.nature().branch;
         let moment: Option<&CalendarMoment> = self.chart.moment.as_ref();
@@ -903,7 +941,9 @@ impl<'a> Assessment<'a> {
         let mut triads =
             self.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(helps));
         let triad = triads.find_map(|mark| mark.waits_for);
-        let first = match (state, moment) {
+        let is_weak = self.weight == Some(Weight::Weak);
+        let timing = match (state, moment) {
+            _ if triad.is_some() => Timing::Triad(triad?),
             (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
             (Some(state), Some(moment)) if state.month_break => {
                 Timing::MonthBreak { branch, month: moment.pillars.month.branch() }
@@ -913,22 +953,13 @@ impl<'a> Assessment<'a> {
             (Some(state), Some(moment)) if state.growth_stage == GrowthStage::Grave && !state.is_helped_by_day() => {
                 Timing::Grave(moment.pillars.day.branch())
             }
+            _ if is_weak && self.matter.is_slow => Timing::Season(branch.element()),
             _ if is_moving => Timing::Moving(branch),
             _ => Timing::Resting(branch),
         };
-        let harm =
-            self.evidence.iter().find(|evidence| matches!(evidence.reason, Reason::HarmMoves | Reason::HarmGrows));
-        let harm =
-            harm.and_then(|evidence| self.line_at(evidence.position?)).map(|line| Timing::Harm(line.nature.branch));
-        let season = || (self.weight == Some(Weight::Weak)).then(|| Timing::Season(branch.element()));
-        let second = triad.map(Timing::Triad).or(harm).or_else(season);
-        let is_known = self.knows_changes;
-        let has_time = moment.is_some();
         // Nobody knows whether a line rests if the changes are unknown.
-        std::iter::once(first)
-            .chain(second)
-            .filter(|timing| is_known || has_time && !matches!(timing, Timing::Resting(_)))
-            .collect()
+        let is_telling = self.knows_changes || moment.is_some() && !matches!(timing, Timing::Resting(_));
+        is_telling.then_some(timing)
     }
 
     pub(super) fn line_at(&self, position: u8) -> Option<&'a ChartLine> {

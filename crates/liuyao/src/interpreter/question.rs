@@ -1,7 +1,8 @@
 //! Reads a question: its topic, its aim, the person and circumstances, and the line that stands for the matter (用神).
 //!
-//! Words are in `assets/interpreter`, in simplified Chinese and English. The longest word at a place wins, and words with
-//! weight 0 only hide shorter ones. A type that the client states decides the topic, unless it names none.
+//! Words are in `assets/interpreter`, in simplified Chinese and English. The longest word at a place wins, words with
+//! weight 0 only hide shorter ones, and words of the clause that asks count twice. Verbs weigh more than places and
+//! persons. A type that the client states decides the topic, unless it names none.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -46,6 +47,10 @@ named_enum! {
         Choice = "choice",
         When = "when",
         Who = "who",
+        Where = "where",
+        /// The way to do something.
+        How = "how",
+        Why = "why",
         /// A fact, welcome or not.
         Fact = "fact",
     }
@@ -100,8 +105,12 @@ pub struct Matter {
     pub partner: Option<PartnerReason>,
     /// Circumstances with rules or words of their own, such as `long` for an old illness.
     pub aspects: Vec<&'static str>,
+    /// True for a matter of months rather than days.
+    pub is_slow: bool,
     /// The two things between which the asker chooses, as written.
     pub options: Option<[String; 2]>,
+    /// The act of which the asker wants to know whether to do it, as written.
+    pub act: Option<String>,
     /// The topic and words of a second question in the same text.
     pub second: Option<(Topic, String)>,
     /// Topics that need a professional.
@@ -129,6 +138,9 @@ struct Vocabulary {
     english: HashMap<char, Vec<(&'static str, usize)>>,
     lists: Vec<WordList>,
 }
+
+/// The least weight that makes a topic certain.
+const CERTAIN: u32 = 3;
 
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::read);
 
@@ -181,6 +193,13 @@ struct Text {
 impl Text {
     fn new(text: &str) -> Self {
         let chinese = to_simplified(&text.to_lowercase()).replace('’', "'").replace("其他", "其它");
+        let spellings = VOCABULARY.of("spelling").flat_map(|list| list.chinese.iter().map(|word| (*word, list.name)));
+        let chinese = spellings.fold(
+            chinese,
+            |text, (word, plain)| {
+                if text.contains(word) { text.replace(word, plain) } else { text }
+            },
+        );
         let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '\'' | '-' | 'é' | '+');
         let words = chinese.split(|letter| !is_word(letter)).map(|word| word.trim_matches(['\'', '-']));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).map(without_genitive).collect();
@@ -206,6 +225,25 @@ impl Text {
 
     fn has_english(&self, phrases: &[&str]) -> bool {
         word_starts(&self.english).any(|rest| phrases.iter().any(|phrase| begins_with(rest, phrase)))
+    }
+
+    fn opens_with(&self, kind: &str, name: &str) -> bool {
+        let opens = |list: &WordList| list.english.iter().any(|word| begins_with(&self.english, word));
+        VOCABULARY.of(kind).any(|list| list.name == name && opens(list))
+    }
+
+    /// Returns true if it has words of a question.
+    fn asks(&self) -> bool {
+        VOCABULARY.of("question").any(|list| self.has_chinese(&list.chinese)) || self.opens_with("question", "opening")
+    }
+
+    /// Returns the topic to which its words turn another, as a verb turns an animal into something lost.
+    fn turned(&self, topic: Topic) -> Topic {
+        let turns = VOCABULARY.of("turn").filter_map(|list| Some((list, list.name.split_once('.')?)));
+        turns.fold(topic, |topic, (list, (from, to))| {
+            let is_turned = topic.name() == from && self.has(list);
+            Topic::from_name(to).filter(|_| is_turned).unwrap_or(topic)
+        })
     }
 
     /// Returns true if the asker speaks of themselves, apart from "my son" or 我妈.
@@ -271,17 +309,24 @@ fn longest(
 }
 
 impl Person {
-    /// Returns the person whom a question names first in the order of the vocabulary. Pronouns do not count.
+    /// Returns the person whom a question names first. Pronouns do not count.
     pub(super) fn named_in(question: &str) -> Option<Self> {
-        let text = Text::new(question);
-        let is_pronoun = |word: &&str| {
-            VOCABULARY.of("pronoun").any(|list| list.chinese.contains(word) || list.english.contains(word))
+        Self::first_in(&Text::new(question))
+    }
+
+    fn first_in(text: &Text) -> Option<Self> {
+        let pronouns = VOCABULARY.of("pronoun").next()?;
+        let place = |list: &WordList| {
+            let chinese = list.chinese.iter().filter(|word| !pronouns.chinese.contains(word));
+            let chinese = chinese.filter_map(|word| text.chinese.find(word)).min();
+            let is_named = |rest: &&str| {
+                list.english.iter().any(|word| begins_with(rest, word) && !pronouns.english.contains(word))
+            };
+            let english = word_starts(&text.english).find(is_named).map(|rest| text.english.len() - rest.len());
+            chinese.into_iter().chain(english).min()
         };
-        let is_named = |list: &&WordList| {
-            list.chinese.iter().filter(|word| !is_pronoun(word)).any(|word| text.chinese.contains(word))
-                || list.english.iter().filter(|word| !is_pronoun(word)).any(|word| text.has_english(&[word]))
-        };
-        VOCABULARY.of("person").find(is_named).and_then(|list| Self::from_name(list.name))
+        let places = VOCABULARY.of("person").filter_map(|list| Some((place(list)?, list.name)));
+        places.min_by_key(|(place, _)| *place).and_then(|(_, name)| Self::from_name(name))
     }
 
     pub(super) fn kin(self) -> Kin {
@@ -300,24 +345,36 @@ impl Topic {
     pub(super) fn wants_union(self) -> bool {
         !matches!(self, Self::Health | Self::Legal | Self::Travel | Self::Lost | Self::Other | Self::Vehicle)
     }
+
+    /// Returns true for topics that are decided within days.
+    fn is_quick(self) -> bool {
+        matches!(self, Self::Lost | Self::Pets | Self::Travel | Self::Vehicle | Self::Friends)
+    }
 }
 
 impl Matter {
     pub fn of(reading: &Reading) -> Self {
         let text = Text::new(&reading.question);
-        let hits = text.hits();
-        let stated = reading.question_type.as_deref().and_then(|stated| strongest(&Text::new(stated).hits()));
-        let stated = stated.filter(|topic| *topic != Topic::Other);
+        let clauses = clauses(&reading.question);
+        let asked = Text::new(&clauses.join("，"));
+        let (hits, asked) = (text.hits(), if clauses.is_empty() { Text::new(&reading.question) } else { asked });
+        let asked_hits = asked.hits();
+        let stated = reading.question_type.as_deref().map(Text::new);
+        let stated = stated.and_then(|stated| strongest(&stated.hits(), 1).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
         let first = parts.first().and_then(|(topic, _)| *topic).filter(|_| parts.len() > 1);
-        let topic = stated.or(first).or_else(|| strongest(&hits)).unwrap_or(Topic::Other);
+        let read = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN).map(|topic| text.turned(topic));
+        let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let touched = |topic| stated == Some(topic) || hits.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
-        let needs = |topic: &Topic| touched(*topic) || (*topic == Topic::Health && touched(Topic::Children));
+        let needs = |other: &Topic| touched(*other) || (*other == Topic::Health && touched(Topic::Children));
         let options = options(&reading.question);
-        let (aim, is_unwelcome) = aim(&text, topic, options.is_some());
-        let sought = sought(topic, &hits);
+        let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
+        let sought = sought(topic, &hits, &asked_hits);
         let person = person(topic, &text);
+        let aspects = aspects(topic, &text);
+        let is_slow = text.has_named("scale", "months")
+            || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
         let matter = Self {
             topic,
             aim,
@@ -325,8 +382,10 @@ impl Matter {
             sought: person.map_or(sought, |person| Sought::Kin(person.kin())),
             person,
             partner: None,
-            aspects: aspects(topic, &text),
+            aspects,
+            is_slow,
             options,
+            act: act(&reading.question),
             second: second.and_then(|(topic, words)| Some((topic?, words))),
             professionals: [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(needs).collect(),
         };
@@ -359,39 +418,32 @@ impl Matter {
     }
 }
 
+/// Returns the clauses that ask; none if a question has no words of a question.
+fn clauses(question: &str) -> Vec<&str> {
+    let ends = |letter| matches!(letter, '?' | '？' | '。' | '；' | ';' | '\n' | '!' | '！' | '.' | '，' | ',');
+    let clauses = question.split_inclusive(ends).filter(|clause| !clause.trim().is_empty());
+    clauses.filter(|clause| clause.ends_with(['?', '？']) || Text::new(clause).asks()).collect()
+}
+
 /// Returns the topics of the questions in a text, with their words.
 fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let is_end = |letter| matches!(letter, '?' | '？' | '。' | '；' | ';' | '\n' | '!' | '！' | '.');
-    let marked =
-        question.replace("，另外", "？").replace("，还有", "？").replace("，以及", "？").replace(" and also ", "?");
+    let marks = ["，另外", "，还有", "，還有", "，以及", " and also "];
+    let marked = marks.iter().fold(question.to_owned(), |text, mark| text.replace(mark, "？"));
     let marked = marked.replace("吗，", "吗？").replace("嗎，", "嗎？");
-    let parts = marked.split(is_end).map(str::trim).filter(|part| !part.is_empty());
-    let asked = parts.filter_map(|part| {
-        let text = Text::new(part);
-        let asks = text.has_chinese(&[
-            "吗",
-            "呢",
-            "会不会",
-            "能不能",
-            "要不要",
-            "该",
-            "什么",
-            "何",
-            "怎么",
-            "是不是",
-            "有没有",
-        ]) || text
-            .has_english(&["will", "should", "is", "are", "does", "do", "can", "when", "who", "how", "what", "am"]);
-        let hits = text.hits();
-        let is_clear = hits.iter().any(|hit| hit.weight >= 3);
-        asks.then(|| (strongest(&hits).filter(|_| is_clear), part.to_owned()))
+    let parts = marked.split_inclusive(is_end).map(|part| (part, part.trim_end_matches(is_end).trim()));
+    let asked = parts.filter(|(_, words)| !words.is_empty()).filter_map(|(part, words)| {
+        let text = Text::new(words);
+        let asks = text.asks() || part.ends_with(['?', '？']);
+        let topic = strongest(&text.hits(), 2 * CERTAIN).map(|topic| text.turned(topic));
+        asks.then(|| (topic, words.to_owned()))
     });
     asked.collect()
 }
 
 /// Returns the two things between which the asker chooses.
 fn options(question: &str) -> Option<[String; 2]> {
-    const OPENERS: [&str; 18] = [
+    const OPENERS: [&str; 19] = [
         "选",
         "選",
         "我应该",
@@ -410,6 +462,7 @@ fn options(question: &str) -> Option<[String; 2]> {
         "should we ",
         "shall i ",
         "is it better to ",
+        "is it worth ",
     ];
     // Only ASCII changes, so that places are the same in both.
     let lower = question.to_ascii_lowercase();
@@ -428,10 +481,32 @@ fn options(question: &str) -> Option<[String; 2]> {
     let before =
         ends.max().and_then(|end| before.get(end..)).filter(|option| !option.trim().is_empty()).unwrap_or(before);
     let short = |text: &str| {
-        let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']).trim_start_matches("是");
+        let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']);
+        let text = ["是", "要", "should I ", "shall I "].iter().fold(text, |text, word| text.trim_start_matches(word));
         (!text.is_empty() && text.chars().count() <= 40).then(|| text.to_owned())
     };
     Some([short(before)?, short(after)?])
+}
+
+/// Returns the act of a question whether to do something.
+fn act(question: &str) -> Option<String> {
+    const OPENERS: [&str; 10] = [
+        "要不要",
+        "该不该",
+        "該不該",
+        "应不应该",
+        "應不應該",
+        "值不值得",
+        "适不适合",
+        "適不適合",
+        "should i ",
+        "should we ",
+    ];
+    let lower = question.to_ascii_lowercase();
+    let start = OPENERS.iter().find_map(|opener| Some(lower.find(opener)? + opener.len()))?;
+    let clause = |letter| matches!(letter, '？' | '?' | '。' | '.' | '！' | '；' | '\n' | '，' | ',');
+    let act = question.get(start..)?.split(clause).next()?.trim().trim_end_matches(['呢', '吗', '嗎', '好']);
+    (2..=60).contains(&act.chars().count()).then(|| act.to_owned())
 }
 
 /// Returns the aim of a question, and whether it asks about something bad.
@@ -440,21 +515,17 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     // 会不会 asks, and does not deny.
     let plain = Text { chinese: text.chinese.replace("会不会", "会"), english: text.english.clone() };
     let is_unwelcome = text.has_any("unwelcome") && !plain.has_any("opposite");
-    let opens_with_doubt = || {
-        VOCABULARY
-            .of("doubt")
-            .any(|list| list.name == "opening" && list.english.iter().any(|word| begins_with(&text.english, word)))
-            && !text.has_named("doubt", "future")
-    };
-    let aim = if is(Aim::When) {
-        Aim::When
-    } else if is(Aim::Who) {
-        Aim::Who
+    let is_doubt = || text.opens_with("doubt", "opening") && !text.has_named("doubt", "future");
+    let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim));
+    let aim = if let Some(aim) = named {
+        aim
     } else if has_options || is(Aim::Choice) {
         Aim::Choice
+    } else if is(Aim::How) {
+        Aim::How
     } else if text.has_any("hope") {
         Aim::Wish
-    } else if is(Aim::Fact) || opens_with_doubt() {
+    } else if is(Aim::Fact) || is_doubt() {
         Aim::Fact
     } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") {
         // A loss was bad luck already; to find the thing is a hope.
@@ -476,40 +547,38 @@ fn aspects(topic: Topic, text: &Text) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the topic with the greatest weight; none if no word was found. The health of an animal is a question about the
-/// animal, and a lost animal is something lost.
-fn strongest(hits: &[&Entry]) -> Option<Topic> {
-    let has = |topic, weight| hits.iter().any(|hit| hit.topic == topic && hit.weight >= weight);
-    let (has_animal, is_lost) = (has(Topic::Pets, 2), has(Topic::Lost, 3));
-    let topic_of = |hit: &Entry| match hit.topic {
-        Topic::Pets if is_lost => Topic::Lost,
-        Topic::Health if has_animal => Topic::Pets,
-        topic => topic,
-    };
+/// Returns the topic with the greatest weight; none if it has less than the least. The health of an animal is a question
+/// about the animal.
+fn strongest(hits: &[&Entry], least: u32) -> Option<Topic> {
+    let has_animal = hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2);
+    let topic_of = |hit: &Entry| if hit.topic == Topic::Health && has_animal { Topic::Pets } else { hit.topic };
     let weight =
         |topic| -> u32 { hits.iter().filter(|hit| topic_of(hit) == topic).map(|hit| u32::from(hit.weight)).sum() };
     let weights = Topic::ALL.map(|topic| (topic, weight(topic)));
-    let most = weights.iter().map(|(_, weight)| *weight).max().filter(|most| *most > 0)?;
+    let most = weights.iter().map(|(_, weight)| *weight).max().filter(|most| *most >= least)?;
     weights.into_iter().find(|(_, weight)| *weight == most).map(|(topic, _)| topic)
 }
 
 /// Returns the line that the words of a topic ask for. A word with a line of its own, such as 加薪 beside 工作, decides.
-fn sought(topic: Topic, hits: &[&Entry]) -> Sought {
+fn sought(topic: Topic, hits: &[&Entry], asked: &[&Entry]) -> Sought {
     let usual = VOCABULARY.entries.iter().find(|entry| entry.topic == topic && entry.weight > 0);
     let usual = usual.map_or(Sought::Subject, |entry| entry.line);
-    let is_thing = |hit: &&&Entry| matches!(hit.topic, Topic::Papers | Topic::Pets | Topic::Home | Topic::Vehicle);
+    let is_thing = |hit: &&&Entry| matches!(hit.topic, Topic::Papers | Topic::Pets | Topic::Vehicle);
     let special = |hit: &&&Entry| hit.topic == topic && hit.weight > 1 && hit.line != usual;
-    let found = hits.iter().find(special).or_else(|| hits.iter().find(|hit| topic == Topic::Lost && is_thing(hit)));
+    // The clause that asks decides, if it names the topic.
+    let named = if asked.iter().any(|hit| hit.topic == topic) { asked } else { hits };
+    let found = named.iter().find(special).or_else(|| hits.iter().find(|hit| topic == Topic::Lost && is_thing(hit)));
     found.map_or(usual, |hit| hit.line)
 }
 
 /// Returns the person whose matter it is, if not the asker's own.
 fn person(topic: Topic, text: &Text) -> Option<Person> {
-    let named = || Person::ALL.into_iter().find(|person| text.has_named("person", person.name()));
     let is_together = || text.has_chinese(&["和", "跟", "与", "陪", "带"]) || text.has_english(&["with"]);
     match topic {
-        Topic::Family | Topic::Health => named(),
-        Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => named(),
+        Topic::Family | Topic::Health => Person::first_in(text),
+        Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => {
+            Person::first_in(text)
+        }
         _ => None,
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Branch, LocalTime, StemBranch,
-    chart::{CalendarMoment, DayStart, MissingMoment},
+    chart::{CalendarMoment, ChartLine, DayStart, MissingMoment},
     hexagram::{Cast, Hexagram, read},
 };
 
@@ -69,76 +69,109 @@ fn classical_cases_agree() {
             _ => opposite.push(row),
         }
     }
-    assert!(agree >= 20 && opposite.len() <= 2, "{agree} agree, opposite: {opposite:?}");
+    assert!(agree >= 24 && opposite.len() <= 1, "{agree} agree, opposite: {opposite:?}");
 }
 
 #[test]
-fn a_chinese_reading_begins_with_the_verse_and_answers_the_question() {
+fn a_chinese_reading_gives_answer_reasons_advice_text_and_chart() {
     let expected = "\
-你问的是「我今年换工作合适吗？」。
-得 ䷐ 泽雷随（随，suí，第17卦），上兑为泽，下震为雷。九四、上六动，变为 ䷩ 风雷益（益，yì，第42卦）。
+可以去做。
 
-两爻动，读这两爻的爻辞，以上面一爻为主：
-随·上六（主）「拘系之，乃从维之，王用亨于西山。」用绳系住，再三挽留，诚意像王在西山祭享一样深。
-随·九四（辅）「随有获，贞凶。有孚在道，以明，何咎？」追随而有收获，若占为己有则凶；心诚、守道、光明，便没有过失。
+代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，有底气；它生合你自己的一爻（世），事情向着你。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。
 
-泽雷随之象：雷潜在泽中，随时令而息。随时应变，择善而从；放下成见，该行则行，该歇则歇。事情往风雷益走：风与雷互相助长。
+先拿到书面聘用，再提离职。
 
-";
-    let text = interpret(&now(Written::Simplified, "788976", "我今年换工作合适吗？"));
-    assert!(text.starts_with(expected), "{text}");
-    expect_parts(
-        &text,
-        &[
-            "此卦以三枚铜钱摇成，时当 2026-01-15 23:30（乙巳年己丑月庚寅日丙子时，旬空午未，暂时落空）；卦属震宫木，归魂卦。",
-            "问工作，以官鬼（职位与上司）为用神，在五爻官鬼酉金。",
-            "有利的：用神得月令丑生扶；用神生合世爻，事情是向着你的。",
-            "应爻旬空又月破，那边使不上力",
-            "可留意酉日（近的是1月23日），或卯日（近的是1月17日）",
-            "合起来看，可以去做。",
-            "并非大语言模型所作",
-        ],
-    );
-    assert!(!text.contains("依据"), "{text}");
+卦中经文（随·上六）「拘系之，乃从维之，王用亨于西山。」用绳系住，再三挽留，诚意像王在西山祭享一样深。
+
+你问的是「我今年换工作合适吗？」。得 ䷐ 泽雷随（第17卦），九四、上六动，变为 ䷩ 风雷益（第42卦）。三枚铜钱摇成，2026-01-15 23:30（己丑月庚寅日，旬空午未）；震宫木，归魂卦。问工作，以官鬼（职位与上司）为用神；元神妻财，忌神子孙，仇神兄弟。
+
+本文由离线规则依卦写成，并非大语言模型所作；决定仍由你作出。";
+    assert_eq!(interpret(&now(Written::Simplified, "788976", "我今年换工作合适吗？")), expected);
 }
 
 #[test]
 fn an_english_reading_is_prose_about_the_casting() {
     let text = interpret(&now(Written::English, "788976", "Will I get the job offer?"));
+    assert!(text.starts_with("The post will probably be yours.\n\n"), "{text}");
     expect_parts(
         &text,
         &[
-            "The answer is ䷐ Hexagram 17, Following (泽雷随 suí): lake above, thunder below. The fourth and top lines are \
-             changing, which leads to ䷩ Hexagram 42, Increase (风雷益 yì).",
-            "a Tiger day (庚寅) in the Ox month (己丑), when Horse and Goat are void",
-            "watch the Officials line (the post and those above you). Here it is the fifth line, Officials (Rooster, metal).",
-            "a Rooster day (next on 23 January)",
-            "Taken together, it is more likely to come off than not.",
+            "The line for this matter is the fifth line, Officials (Rooster, metal) (the post and those above you), strong",
+            "Time: a line at rest tends to wake around the Rooster month (about September)",
+            "The answer is ䷐ Hexagram 17, Following (泽雷随 suí), with the fourth and top lines changing, which leads to ䷩",
+            "a Tiger day (庚寅) in the Ox month (己丑), Horse and Goat void.",
         ],
     );
+    let long = "Will the town council approve the plans for the new extension ".repeat(4);
+    let quote = interpret(&now(Written::English, "788976", &long));
+    assert!(quote.contains("approve the…\""), "{quote}");
 }
 
 #[test]
 fn traditional_readings_quote_the_received_text() {
     let text = interpret(&now(Written::Traditional, "788976", "我的病会好嗎"));
-    expect_parts(&text, &["你問的是「我的病会好嗎」", "䷐ 澤雷隨", "王用亨于西山", "月令丑", "貞凶"]);
+    expect_parts(&text, &["你問的是「我的病会好嗎」", "䷐ 澤雷隨", "王用亨于西山", "月令丑"]);
     assert!(!text.contains('兇') && !text.contains('醜'), "{text}");
 }
 
 #[test]
 fn answers_are_given_in_the_sense_of_the_question() {
-    for (question, lines, part) in [
-        ("公司会不会裁掉我", "887689", "去留还没有定"),
-        ("戒指是不是被保姆拿走了", "789968", "卦象偏向没有这回事"),
-        ("这个月没来例假，我是不是怀孕了", "788976", "验一次"),
-        ("我单身三年了，什么时候能遇到对的人", "777877", "把日子先过好"),
-        ("是谁拿了我的钱包", "777877", "取象不能拿来指认人"),
-        ("买二手房还是等新盘", "898777", "「买二手房」"),
+    for (question, lines, beginning) in [
+        ("公司会不会裁掉我", "887689", "去留还没有定。"),
+        ("戒指是不是被保姆拿走了", "789968", "多半没有这回事。"),
+        ("这个月没来例假，我是不是怀孕了", "788976", "多半是有了。"),
+        ("我单身三年了，什么时候能遇到对的人", "777877", "眼下时候未到，有动静也要等到"),
+        ("是谁拿了我的钱包", "777877", "这个人"),
+        ("买二手房还是等新盘", "898777", "「买二手房」与「等新盘」相差不大"),
+        ("跟婆婆吵架了怎么和好", "788976", "先停一停，再这样做："),
+        ("领导为什么总针对我", "788976", "多半起于"),
+        ("我的银行卡忘在哪了", "788976", "多在"),
+        ("要不要跟他见面", "788976", "「跟他见面」"),
     ] {
-        expect_parts(&interpret(&now(Written::Simplified, lines, question)), &[part]);
+        let text = interpret(&now(Written::Simplified, lines, question));
+        assert!(text.starts_with(beginning), "{question}: {text}");
     }
     let two = interpret(&now(Written::Simplified, "777877", "我今年能升职吗？和女朋友能结婚吗？"));
-    expect_parts(&two, &["你其实问了两件事：一是工作，一是感情（「和女朋友能结婚吗」）"]);
+    expect_parts(&two, &["你还问了感情（「和女朋友能结婚吗」）"]);
+}
+
+/// The answer, the strength of the line for the matter and the evidence agree, and no moving line is left out.
+#[test]
+fn no_answer_contradicts_its_evidence() {
+    let questions =
+        ["我能升职吗", "钥匙丢了能找到吗", "我的病能好吗", "这场官司能赢吗", "女朋友会跟我结婚吗", "这笔钱能到手吗"];
+    for number in 0..360_usize {
+        let day = StemBranch::from_place(i64::try_from(number * 7).unwrap());
+        let lines: String =
+            (0..6).map(|line| ['6', '7', '8', '9'][(number * 37 + line * 11) / (line + 1) % 4]).collect();
+        let reading = dated(Branch::ALL[number % 12].name(), &day.to_string(), &lines, questions[number % 6]);
+        let matter = Matter::of(&reading);
+        let assessment = assess(reading.chart.as_ref().unwrap(), &matter, true).unwrap();
+        let has = |reason: Reason| assessment.evidence.iter().any(|it| it.reason == reason);
+        let is_hurt =
+            [Reason::MonthBreaks, Reason::DayBreaks, Reason::InGrave, Reason::VoidIndeed].into_iter().any(has);
+        assert!(!is_hurt || assessment.weight != Some(Weight::Strong), "{lines} {day}");
+        let most = assessment.evidence.iter().map(|it| it.weight).max().unwrap_or(0);
+        let least = assessment.evidence.iter().map(|it| it.weight).min().unwrap_or(0);
+        match assessment.outlook {
+            Outlook::Favourable if assessment.weight == Some(Weight::Weak) => assert!(most >= 3, "{lines} {day}"),
+            Outlook::Favourable => assert!(most > 0, "{lines} {day}"),
+            Outlook::Adverse => assert!(least < 0, "{lines} {day}"),
+            Outlook::Mixed => {}
+        }
+        let text = interpret(&reading);
+        let (_, moves) = text.split_once("动爻").unwrap_or_default();
+        let is_own = |line: &ChartLine| line.position == assessment.significator.line.position;
+        for line in reading.chart.iter().flat_map(|chart| &chart.lines).filter(|line| line.becomes.is_some()) {
+            let name = ["初爻", "二爻", "三爻", "四爻", "五爻", "上爻"][usize::from(line.position) - 1];
+            assert!(
+                moves.contains(name)
+                    || is_own(line)
+                        && (moves.contains("自己动") || moves.contains("神动而化") || moves.contains("爻动而化")),
+                "{name}: {text}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -366,12 +399,15 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
                 "choice",
                 "choice_advice",
                 "whether",
+                "whether.act",
+                "how",
+                "why",
             ] {
                 has(format!("{group}.{outlook}"));
             }
             for judgement in ["good", "mixed", "warning"] {
-                has(format!("agreement.{judgement}.{outlook}"));
-                has(format!("agreement.fear.{judgement}.{outlook}"));
+                has(format!("agreement.text.{judgement}"));
+                has(format!("agreement.advice.{judgement}"));
             }
         }
     }

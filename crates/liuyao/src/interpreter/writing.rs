@@ -1,14 +1,15 @@
-//! Writes a reading: one tree that chooses phrases for all languages.
+//! Writes a reading by one tree that chooses phrases for all languages: the answer, its reasons, advice, the text, and last
+//! the technical part.
 
 use super::{
-    Aim, Assessment, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written, assess,
-    assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
+    Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written,
+    assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
 };
 use crate::{
     Branch, ElementRelation,
     chart::{
-        ActingTrigram, BodyAndUse, ChartLine, ClashEffect, Kin, LineNature, LineRole, SelectedText, Stage, StarPlace,
-        TextSelection, trigram_element,
+        ActingTrigram, BodyAndUse, ChartLine, Kin, LineNature, LineRole, SelectedText, StarPlace, TextSelection,
+        trigram_element,
     },
     hexagram::{ClassicalText, Hexagram, Judgement, LineClassic, Trigram},
     interpreter::AskerGender,
@@ -16,11 +17,11 @@ use crate::{
 };
 
 /// Maximum characters quoted from a question.
-const MAX_QUOTE_LENGTH: usize = 80;
-/// Maximum number of rules named on each side.
-const MAX_EVIDENCE: usize = 6;
-/// Maximum number of moving lines named that do not bear on the matter.
-const MAX_ASIDES: usize = 2;
+const MAX_QUOTE_LENGTH: usize = 160;
+/// Maximum number of rules named on the side of the answer, and on the other one.
+const MAX_REASONS: [usize; 2] = [3, 2];
+/// The number of moving lines from which they are grouped.
+const MANY: usize = 4;
 
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
@@ -31,10 +32,8 @@ pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
         Some(primary) => writer.of_hexagram(primary, &matter),
         None => writer.nothing_found(),
     };
-    let professionals: Vec<String> =
-        matter.professionals.iter().map(|topic| words.term("professional", topic.name()).to_owned()).collect();
-    paragraphs.push(words.join(&professionals));
-    paragraphs.push(writer.foundation());
+    let professionals = matter.professionals.iter().map(|topic| words.term("professional", topic.name()).to_owned());
+    paragraphs.push(words.join(&professionals.chain([writer.foundation()]).collect::<Vec<_>>()));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs
 }
@@ -46,63 +45,130 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn of_hexagram(&self, primary: Hexagram, matter: &Matter) -> Vec<String> {
-        let facts = &self.reading.facts;
-        let chart = self.reading.chart.as_ref();
-        let assessment = chart.and_then(|chart| assess(chart, matter, facts.cast.is_some()));
+        let (words, chart) = (self.words, self.reading.chart.as_ref());
+        let assessment = chart.and_then(|chart| assess(chart, matter, self.reading.facts.cast.is_some()));
         let texts = self.texts(primary);
-        let mut paragraphs = vec![self.opening(primary, matter), self.quotations(&texts)];
         let scene = assessment.as_ref().map(|assessment| Scene { writer: self, assessment });
-        match (self.reading.view, &scene) {
-            (View::Images, _) => paragraphs.push(self.way(primary)),
-            (View::Lines, Some(scene)) => paragraphs.extend([scene.setting(), scene.each_line(), scene.timing()]),
-            (_, Some(scene)) => {
-                paragraphs.push(self.images(primary));
-                paragraphs.extend(self.body_and_use());
-                paragraphs.extend([scene.setting(), scene.evidence(), scene.sides(), scene.timing()]);
-            }
-            (_, None) => paragraphs.push(self.images(primary)),
-        }
-        if chart.is_none_or(|chart| chart.moment.is_none()) {
-            paragraphs.push(self.trigrams(primary, matter.topic));
-        }
-        paragraphs.push(self.conclusion(matter, assessment.as_ref(), texts.texts.first()));
-        let words = self.words;
-        paragraphs
-            .into_iter()
-            .enumerate()
-            .map(|(place, text)| if place < 2 { text } else { words.capitalised(&text) })
-            .collect()
+        let told = scene.as_ref().filter(|scene| scene.assessment.is_telling());
+        let judgement = texts.main().and_then(SelectedText::judgement_of);
+        let outlook = match (told, judgement) {
+            (Some(scene), _) => scene.assessment.outlook,
+            (None, Some((Judgement::Good, _))) => Outlook::Favourable,
+            (None, Some((Judgement::Warning, _))) => Outlook::Adverse,
+            (None, _) => Outlook::Mixed,
+        };
+        let advice = words.say_first(&advice_keys(matter, outlook), &[]);
+        let body = match (self.reading.view, &scene) {
+            (View::Images, _) => [self.quotations(&texts), self.way(primary)].join("\n\n"),
+            (View::Lines, Some(scene)) => scene.each_line(),
+            (_, Some(scene)) => words.join(&[scene.reasons(outlook), self.body_and_use().unwrap_or_default()]),
+            (_, None) => String::new(),
+        };
+        let is_timeless = chart.is_none_or(|chart| chart.moment.is_none());
+        let trigrams = if is_timeless { self.trigrams(primary, matter.topic) } else { String::new() };
+        let has_verse = self.reading.view != View::Images;
+        let verse = texts.main().filter(|_| has_verse).map(|text| self.verse("verse.said", *text, true));
+        let agreement = judgement.filter(|_| !matter.has("mourning")).map(|(judgement, clause)| {
+            let key = match (told, matter.aim) {
+                // A text says nothing about a fact or a person.
+                (_, Aim::Fact | Aim::Who) => format!("agreement.advice.{}", judgement.name()),
+                (None, _) => format!("agreement.text.{}", judgement.name()),
+                (_, Aim::Fear) => format!("agreement.fear.{}.{}", judgement.name(), outlook.name()),
+                _ => format!("agreement.{}.{}", judgement.name(), outlook.name()),
+            };
+            words.say(&key, &[("clause", &self.classic(clause))])
+        });
+        vec![
+            words.capitalised(&self.answer(matter, scene.as_ref(), outlook, &advice)),
+            if self.reading.view == View::Images { body } else { words.capitalised(&words.join(&[body, trigrams])) },
+            words.capitalised(&self.counsel(matter, scene.as_ref(), outlook, advice)),
+            words.join(&[verse.unwrap_or_default(), agreement.unwrap_or_default()]),
+            words.join(&[self.opening(primary), scene.map(|scene| scene.setting()).unwrap_or_default()]),
+        ]
     }
 
-    fn opening(&self, primary: Hexagram, matter: &Matter) -> String {
+    /// Returns the sentence that answers the question, and notes about what it leaves out.
+    fn answer(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: &str) -> String {
+        let words = self.words;
+        let verdict = self.verdict(matter, scene, outlook, advice.trim_end_matches(['。', '.']));
+        let second = matter.second.as_ref().map(|(topic, part)| {
+            let part = verbatim(&quoted(part).unwrap_or_default());
+            words.say("opening.second", &[("second", words.term("topic", topic.name())), ("words", &part)])
+        });
+        let note = matter.options.as_ref().map(|_| words.get("choice.note").to_owned());
+        words.join(&[
+            words.say("conclusion", &[("verdict", &verdict)]),
+            second.unwrap_or_default(),
+            note.unwrap_or_default(),
+        ])
+    }
+
+    /// Returns advice, the place of a lost thing and the time.
+    fn counsel(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: String) -> String {
+        let words = self.words;
+        let advice = match matter.aim {
+            Aim::How => words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, outlook), &[]))]),
+            _ => advice,
+        };
+        let place = scene.filter(|_| matter.aim != Aim::Where).and_then(Scene::whereabouts);
+        let place = place.map(|place| words.say("whereabouts", &[("where", &place)]));
+        let has_time = matter.aim == Aim::Wish && !self.reading.question.trim().is_empty();
+        let time = scene.filter(|_| has_time).and_then(|scene| Some(scene.time(scene.assessment.timing?)));
+        let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
+        let time = time.map(|time| words.say(key, &[("time", &time)]));
+        words.join(&[advice, place.unwrap_or_default(), time.unwrap_or_default()])
+    }
+
+    fn verdict(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: &str) -> String {
+        let words = self.words;
+        let days = scene.and_then(Scene::days);
+        let place = scene.and_then(Scene::whereabouts);
+        let group = match matter.aim {
+            Aim::Wish => "wish",
+            Aim::Fear => "fear",
+            Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
+            Aim::Fact => "fact",
+            Aim::Choice if matter.options.is_some() => "choice",
+            Aim::Choice if matter.act.is_some() => "whether.act",
+            Aim::Choice => "whether",
+            Aim::When if days.is_none() => "when.no_days",
+            Aim::When => "when",
+            Aim::Who if scene.is_none() => "wish",
+            Aim::Who => "who",
+            Aim::Where if place.is_some() => return words.say("where.first", &[("where", &place.unwrap_or_default())]),
+            Aim::Where => "wish",
+            Aim::How => "how",
+            Aim::Why if scene.is_none() => "wish",
+            Aim::Why => "why",
+        };
+        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&option));
+        let values = [
+            ("days", days.as_deref().unwrap_or_default()),
+            ("who", &scene.map(Scene::who).unwrap_or_default()),
+            ("cause", scene.map(Scene::cause).unwrap_or_default()),
+            ("advice", advice),
+            ("act", &matter.act.as_deref().map(verbatim).unwrap_or_default()),
+            ("first", &first),
+            ("second", &second),
+        ];
+        words.say_first(&keys(group, matter, outlook), &values)
+    }
+
+    fn opening(&self, primary: Hexagram) -> String {
         let words = self.words;
         let question = match quoted(&self.reading.question) {
             Some(question) => words.say("opening.question", &[("question", &verbatim(&question))]),
             None => words.get("opening.none").to_owned(),
         };
-        let second = matter.second.as_ref().map(|(topic, part)| {
-            let part = verbatim(&quoted(part).unwrap_or_default());
-            let [first, second] = [matter.topic, *topic].map(|topic| words.term("topic", topic.name()));
-            words.say("opening.second", &[("matter", first), ("second", second), ("words", &part)])
-        });
-        let (upper, lower, locale) = (primary.upper(), primary.lower(), self.reading.written.locale());
-        let named = words.say(
-            "opening.hexagram",
-            &[
-                ("named", &self.named(primary)),
-                ("upper", upper.chinese_name()),
-                ("upper_image", upper.image(locale)),
-                ("lower", lower.chinese_name()),
-                ("lower_image", lower.image(locale)),
-            ],
-        );
-        let asked = words.join(&[question, second.unwrap_or_default()]);
-        format!("{asked}\n{}", words.join(&[named, self.changes()]))
+        let named = words.say("opening.hexagram", &[("named", &self.named(primary)), ("changes", &self.changes())]);
+        let is_unknown = self.reading.facts.cast.is_none();
+        let unknown = if is_unknown { words.get("opening.unknown_changes") } else { "" };
+        words.join(&[question, named, unknown.to_owned()])
     }
 
     fn changes(&self) -> String {
         let (words, facts) = (self.words, &self.reading.facts);
-        let Some(cast) = facts.cast else { return words.get("opening.unknown_changes").to_owned() };
+        let Some(cast) = facts.cast else { return String::new() };
         let Some(relating) = facts.relating else { return String::new() };
         let changing = cast.changing();
         let name = |position: &u8| {
@@ -186,11 +252,11 @@ impl Writer<'_> {
         });
         let rule = words.say(&rule, &[("main", &main.unwrap_or_default()), ("label", label.unwrap_or_default())]);
         let is_one = selection.texts.len() == 1;
-        let verses = selection.texts.iter().map(|text| self.verse(*text, is_one));
+        let verses = selection.texts.iter().map(|text| self.verse("verse", *text, is_one));
         std::iter::once(rule).chain(verses).collect::<Vec<_>>().join("\n")
     }
 
-    fn verse(&self, selected: SelectedText, is_one: bool) -> String {
+    fn verse(&self, key: &str, selected: SelectedText, is_one: bool) -> String {
         let words = self.words;
         let rank = match (is_one, selected.is_main) {
             (true, _) => "",
@@ -205,7 +271,7 @@ impl Writer<'_> {
             None => words.get("verse.judgement"),
         };
         words.say(
-            "verse",
+            key,
             &[
                 ("name", &self.name(selected.hexagram)),
                 ("english", selected.hexagram.english_name()),
@@ -215,22 +281,6 @@ impl Writer<'_> {
                 ("plain", selected.plain(self.reading.written.locale())),
             ],
         )
-    }
-
-    /// Returns the image of the hexagram and of the one that it leads to or contains.
-    fn images(&self, primary: Hexagram) -> String {
-        let (words, locale) = (self.words, self.reading.written.locale());
-        let say = |key, hexagram: Hexagram| {
-            let (name, image, counsel) = (self.called(hexagram), hexagram.image(locale), hexagram.counsel(locale));
-            words.say(key, &[("name", &name), ("image", image), ("counsel", counsel)])
-        };
-        let nuclear = primary.nuclear();
-        let further = match self.reading.facts.relating {
-            Some(relating) => say("image.relating", relating),
-            None if nuclear != primary => say("image.nuclear", nuclear),
-            None => String::new(),
-        };
-        words.join(&[say("image", primary), further.trim_start().to_owned()])
     }
 
     /// Returns the hexagrams that the primary one contains, faces and leads to.
@@ -304,69 +354,6 @@ impl Writer<'_> {
         )
     }
 
-    /// Returns the answer in the sense of the question, advice, and how verse and chart agree.
-    fn conclusion(&self, matter: &Matter, assessment: Option<&Assessment<'_>>, main: Option<&SelectedText>) -> String {
-        let words = self.words;
-        let charted = assessment.filter(|assessment| assessment.is_telling());
-        let judgement = main.and_then(SelectedText::judgement_of);
-        let outlook = charted.map_or_else(
-            || match judgement.map(|(judgement, _)| judgement) {
-                Some(Judgement::Good) => Outlook::Favourable,
-                Some(Judgement::Warning) => Outlook::Adverse,
-                _ => Outlook::Mixed,
-            },
-            |assessment| assessment.outlook,
-        );
-        let verdict = self.verdict(matter, assessment, outlook);
-        let advice = words.say_first(&advice_keys(matter, outlook), &[]);
-        let mut sentences = vec![words.say("conclusion", &[("verdict", &verdict), ("advice", &advice)])];
-        // A text says nothing about a fact or a person.
-        let is_asked = |judgement: Judgement| {
-            judgement != Judgement::Even
-                && !matches!(matter.aim, Aim::Fact | Aim::Who)
-                && !matter.has("mourning")
-                && matter.options.is_none()
-        };
-        if let Some((judgement, clause)) = judgement.filter(|(judgement, _)| is_asked(*judgement)) {
-            let key = match charted {
-                Some(_) if matter.aim == Aim::Fear => format!("agreement.fear.{}.{}", judgement.name(), outlook.name()),
-                Some(_) => format!("agreement.{}.{}", judgement.name(), outlook.name()),
-                None => format!("agreement.text.{}", judgement.name()),
-            };
-            sentences.push(words.say(&key, &[("clause", &self.classic(clause))]));
-        }
-        if matter.options.is_some() {
-            sentences.push(words.get("choice.note").to_owned());
-        }
-        words.join(&sentences)
-    }
-
-    fn verdict(&self, matter: &Matter, assessment: Option<&Assessment<'_>>, outlook: Outlook) -> String {
-        let words = self.words;
-        let scene = assessment.map(|assessment| Scene { writer: self, assessment });
-        let group = match matter.aim {
-            Aim::Wish => "wish",
-            Aim::Fear => "fear",
-            Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
-            Aim::Fact => "fact",
-            Aim::Choice if matter.options.is_some() => "choice",
-            Aim::Choice => "whether",
-            Aim::When => "when",
-            Aim::Who => "who",
-        };
-        let days = scene.as_ref().and_then(Scene::days);
-        let group = if group == "when" && days.is_none() { "when.no_days" } else { group };
-        let who = scene.as_ref().map(Scene::who).unwrap_or_default();
-        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&option));
-        let values = [
-            ("days", days.as_deref().unwrap_or_default()),
-            ("who", who.as_str()),
-            ("first", &first),
-            ("second", &second),
-        ];
-        words.say_first(&keys(group, matter, outlook), &values)
-    }
-
     fn nothing_found(&self) -> Vec<String> {
         let words = self.words;
         let found = match self.reading.facts.relating {
@@ -406,7 +393,7 @@ fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
         Aim::Fear => keys("fear_advice", matter, outlook),
         Aim::Fact => keys("fact_advice", matter, outlook),
         Aim::Who => keys("who_advice", matter, outlook),
-        Aim::Wish | Aim::Choice | Aim::When => Vec::new(),
+        _ => Vec::new(),
     };
     special.into_iter().chain(keys("advice", matter, outlook)).collect()
 }
@@ -444,14 +431,21 @@ impl Scene<'_> {
         self.words().get(&format!("role.{}.{}", self.assessment.matter.topic.name(), kin.name()))
     }
 
-    /// Returns method, time and palace, and the line for the matter with its strength.
+    /// Returns the kin that is 用神.
+    fn kin(&self) -> Kin {
+        match self.assessment.matter.sought {
+            Sought::Kin(kin) => kin,
+            _ => self.assessment.significator.nature().kin,
+        }
+    }
+
+    /// Returns the technical part: method, time and palace, and 用神 with its helpers and enemies.
     fn setting(&self) -> String {
         let (words, chart) = (self.words(), self.assessment.chart);
         let method = self.writer.reading.method.and_then(|method| words.find(&format!("method.{method}")));
         let moment = chart.moment.as_ref().map(|moment| {
             let pillars = moment.pillars;
-            let [year, month, day, hour] =
-                [pillars.year, pillars.month, pillars.day, pillars.hour].map(|pillar| pillar.to_string());
+            let [month, day] = [pillars.month, pillars.day].map(|pillar| pillar.to_string());
             let animal = |branch: Branch| words.term("branch", branch.name());
             let void = moment.void.map(animal).join(if words.is_english() { " and " } else { "" });
             let local = moment.local.to_string().chars().take(16).collect::<String>().replace('T', " ");
@@ -462,12 +456,10 @@ impl Scene<'_> {
                     ("local", &local),
                     ("date", date),
                     ("time", time),
-                    ("year", &year),
                     ("month", &month),
                     ("day", &day),
-                    ("hour", &hour),
                     ("void", &void),
-                    ("day_animal", &with_article(animal(pillars.day.branch()))),
+                    ("day_animal", animal(pillars.day.branch())),
                     ("month_animal", animal(pillars.month.branch())),
                 ],
             )
@@ -487,28 +479,16 @@ impl Scene<'_> {
                 ("stage", words.term("stage", chart.palace.stage.name())),
             ],
         );
-        let no_time = chart.moment.is_none().then(|| words.get("setting.no_time").to_owned());
-        let parts = [
-            Some(cast),
-            Some(palace),
-            no_time,
-            Some(self.place()),
-            self.strength(),
-            self.spirit(),
-            Some(self.gods()),
-            self.whereabouts(),
-        ];
-        words.join(&parts.map(Option::unwrap_or_default))
+        let no_time = if chart.moment.is_none() { words.get("setting.no_time") } else { "" };
+        words.join(&[cast, palace, no_time.to_owned(), self.place()])
     }
 
-    /// Returns the sentence that names the line for the matter.
+    /// Returns the sentence that names 用神, with its helpers and enemies.
     fn place(&self) -> String {
         let (words, matter, significator) = (self.words(), self.assessment.matter, &self.assessment.significator);
-        let kin = match matter.sought {
-            Sought::Kin(kin) => kin,
-            _ => significator.nature().kin,
-        };
+        let kin = self.kin();
         let key = match (matter.sought, matter.partner, matter.person) {
+            _ if matter.topic == Topic::Legal => "matter.legal",
             (Sought::Kin(_), Some(PartnerReason::Profile(AskerGender::Male)), _) => "matter.man",
             (Sought::Kin(_), Some(PartnerReason::Profile(AskerGender::Female)), _) => "matter.woman",
             (Sought::Kin(_), Some(_), _) => "matter.partner",
@@ -520,50 +500,26 @@ impl Scene<'_> {
             (Sought::Subject, None, _) if matter.topic == Topic::Other => "matter.general",
             (Sought::Subject, None, _) => "matter.subject",
         };
-        let name = words.term("kin", kin.name());
+        let court = match self.assessment.court() {
+            Some(court) => words.say("matter.legal.open", &[("line", &self.line(court))]),
+            None => words.get("matter.legal.hidden").to_owned(),
+        };
         let person = matter.person.map(|person| words.term("person", person.name()));
         let chosen = words.say(
             key,
             &[
-                ("kin", name),
+                ("kin", words.term("kin", kin.name())),
                 ("role", self.role(kin)),
                 ("person", person.unwrap_or_default()),
                 ("matter", words.term("topic", matter.topic.name())),
+                ("court", &court),
             ],
         );
-        let line = self.line(significator.line);
-        if let Some(hidden) = significator.hidden {
-            let hidden = self.nature(hidden.nature);
-            let values = [("matter", chosen.as_str()), ("kin", name), ("hidden", &hidden), ("line", &line)];
-            return words.say("place.hidden", &values);
-        }
-        let choice =
-            significator.choice.map(|choice| words.say(&format!("choice.{}", choice.name()), &[("kin", name)]));
-        words.say("place", &[("matter", &chosen), ("choice", &choice.unwrap_or_default()), ("line", &line)])
-    }
-
-    fn strength(&self) -> Option<String> {
-        let pillars = self.assessment.chart.moment.as_ref()?.pillars;
-        let animal = |branch: Branch| self.words().term("branch", branch.name());
-        let values = [("month", animal(pillars.month.branch())), ("day", animal(pillars.day.branch()))];
-        Some(self.words().say(&format!("weight.{}", self.assessment.weight?.name()), &values))
-    }
-
-    fn spirit(&self) -> Option<String> {
-        let significator = &self.assessment.significator;
-        let has_spirit =
-            significator.hidden.is_none() && !matches!(self.assessment.matter.topic, Topic::Lost | Topic::Pets);
-        let spirit = significator.line.spirit.filter(|_| has_spirit)?;
-        let words = self.words();
-        Some(
-            format!("{}{}", if words.is_english() { "" } else { "它" }, words.term("spirit", spirit.name()))
-                + words.get("sentence.end"),
-        )
-    }
-
-    fn gods(&self) -> String {
-        let [source, harm, rival] = self.assessment.gods().map(|kin| self.words().term("kin", kin.name()));
-        self.words().say("gods", &[("source", source), ("harm", harm), ("rival", rival)])
+        let choice = significator.choice.map(|choice| words.term("choice", choice.name()));
+        let [source, harm, rival] = self.assessment.gods().map(|kin| words.term("kin", kin.name()));
+        let gods = words.say("gods", &[("source", source), ("harm", harm), ("rival", rival)]);
+        let end = if matter.topic == Topic::Legal { words.get("sentence.end").to_owned() } else { gods };
+        format!("{chosen}{}{end}", choice.unwrap_or_default())
     }
 
     fn whereabouts(&self) -> Option<String> {
@@ -577,36 +533,111 @@ impl Scene<'_> {
             (None, 1..=3) => "where.lower",
             (None, _) => "where.upper",
         };
-        Some(words.say(key, &[("branch", branch.name()), ("direction", words.term("direction", branch.name()))]))
+        Some(words.say(key, &[("direction", words.term("direction", branch.name()))]))
     }
 
-    /// Returns the rules that stand for and against the matter.
-    fn evidence(&self) -> String {
+    /// Returns the line that stands for the matter, and the rules for and against it.
+    fn reasons(&self, outlook: Outlook) -> String {
         let (words, assessment) = (self.words(), self.assessment);
-        let list = |key: &str, is_wanted: &dyn Fn(i32, Reason) -> bool| {
-            let mut found: Vec<_> = assessment.evidence.iter().filter(|it| is_wanted(it.weight, it.reason)).collect();
+        let list = |key: &str, sign: i32, most: usize| {
+            let is_wanted = |evidence: &&Evidence| evidence.weight.signum() == sign && !evidence.reason.is_movement();
+            let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
-            let mut said: Vec<String> = Vec::new();
-            for evidence in found.into_iter().take(if key == "aside" { MAX_ASIDES } else { MAX_EVIDENCE }) {
-                let phrase = self.reason(evidence.reason, evidence.position);
-                if !said.contains(&phrase) {
-                    said.push(phrase);
-                }
-            }
-            let list = said.join(words.get("clause.end"));
+            let said = found.into_iter().take(most).map(|it| self.reason(it.reason, it.position));
+            let list = said.collect::<Vec<_>>().join(words.get("clause.end"));
             if list.is_empty() { list } else { words.say(key, &[("list", &list)]) }
         };
-        let is_for = |weight: i32, reason: Reason| weight > 0 || (weight == 0 && reason.is_harm_averted());
-        let rests = assessment.knows_changes && assessment.chart.lines.iter().all(|line| !line.is_active());
-        let still = if rests { words.get("still").to_owned() } else { String::new() };
-        let is_against = |weight: i32, reason: Reason| !is_for(weight, reason) && reason != Reason::Aside;
-        let is_aside = |_: i32, reason: Reason| reason == Reason::Aside;
-        words.join(&[list("for", &is_for), list("against", &is_against), list("aside", &is_aside), still])
+        let [more, fewer] = MAX_REASONS;
+        let [first, second] = if outlook == Outlook::Adverse {
+            [list("against", -1, more), list("for", 1, fewer)]
+        } else {
+            [list("for", 1, more), list("against", -1, fewer)]
+        };
+        words.join(&[self.stands(), first, second, self.movements()])
+    }
+
+    /// Returns the sentence that names the line for the matter and its strength.
+    fn stands(&self) -> String {
+        let (words, matter, significator) = (self.words(), self.assessment.matter, &self.assessment.significator);
+        let key = match (matter.sought, matter.partner, matter.person) {
+            _ if significator.hidden.is_some() => "hidden",
+            (Sought::Subject, ..) => "self",
+            _ if matter.topic == Topic::Legal => "self",
+            (Sought::Object | Sought::Partner, ..) => "other",
+            (_, Some(_), _) => "partner",
+            (_, _, Some(_)) => "person",
+            _ => "kin",
+        };
+        let weight = self.assessment.weight.map(|weight| words.term("stands", weight.name()));
+        let person = matter.person.map(|person| words.term("person", person.name()));
+        words.say(
+            &format!("stands.{key}"),
+            &[
+                ("line", &self.line(significator.line)),
+                ("hidden", &self.nature(significator.nature())),
+                ("role", self.role(self.kin())),
+                ("person", person.unwrap_or_default()),
+                ("weight", weight.unwrap_or_default()),
+            ],
+        )
+    }
+
+    /// Returns the effect of each moving line; many are grouped.
+    fn movements(&self) -> String {
+        let (words, assessment) = (self.words(), self.assessment);
+        if !assessment.knows_changes {
+            return String::new();
+        }
+        let moving: Vec<&ChartLine> = assessment.chart.lines.iter().filter(|line| line.is_active()).collect();
+        let found: Vec<(i32, String)> = moving.iter().map(|line| self.movement(line)).collect();
+        if moving.is_empty() {
+            return words.get("still").to_owned();
+        }
+        if moving.len() < MANY {
+            let list: Vec<&str> = found.iter().map(|(_, said)| said.as_str()).collect();
+            return words.say("moves", &[("list", &list.join(words.get("clause.end")))]);
+        }
+        let group = |key: &str, sign: i32| {
+            let of_group = moving.iter().zip(&found).filter(|(_, (weight, _))| weight.signum() == sign);
+            let names = of_group.map(|(line, _)| words.term("position", &line.position.to_string()));
+            let list = names.collect::<Vec<_>>().join(words.get("list.and"));
+            (!list.is_empty()).then(|| words.say(key, &[("list", &list)]))
+        };
+        let groups = [group("moves.help", 1), group("moves.harm", -1), group("moves.neither", 0)];
+        let list = groups.into_iter().flatten().collect::<Vec<_>>().join(words.get("clause.end"));
+        words.say("moves.many", &[("count", &moving.len().to_string()), ("list", &list)])
+    }
+
+    /// Returns the weight of what a moving line does, and the clause that says it.
+    fn movement(&self, line: &ChartLine) -> (i32, String) {
+        let (assessment, significator) = (self.assessment, &self.assessment.significator);
+        let of_line = |evidence: &&Evidence| evidence.position == Some(line.position) && evidence.reason.is_movement();
+        let found: Vec<&Evidence> = assessment.evidence.iter().filter(of_line).collect();
+        if let Some(most) = found.iter().max_by_key(|evidence| evidence.weight.abs()) {
+            let weight = found.iter().map(|evidence| evidence.weight).sum();
+            return (weight, self.reason(most.reason, most.position));
+        }
+        let is_own = significator.hidden.is_none() && significator.line.position == line.position;
+        let (weight, key) = match line.nature.element.relation_to(significator.nature().element) {
+            _ if is_own && line.becomes.is_none() => (0, "move.own.stirred"),
+            _ if is_own => (0, "move.own"),
+            ElementRelation::Feeds => (1, "move.生"),
+            ElementRelation::Controls => (-1, "move.克"),
+            ElementRelation::Same => (0, "move.同"),
+            ElementRelation::FedBy => (-1, "move.泄"),
+            ElementRelation::ControlledBy => (0, "move.耗"),
+        };
+        (weight, self.phrase(key, Some(line)))
     }
 
     fn reason(&self, reason: Reason, position: Option<u8>) -> String {
+        let line = position.and_then(|position| self.assessment.line_at(position));
+        self.phrase(&format!("reason.{}", reason.name()), line)
+    }
+
+    /// Returns a phrase about a line.
+    fn phrase(&self, key: &str, line: Option<&ChartLine>) -> String {
         let (words, assessment) = (self.words(), self.assessment);
-        let line = position.and_then(|position| assessment.line_at(position));
         let becomes = line.and_then(|line| line.becomes).map(|new| self.nature(new.nature)).unwrap_or_default();
         let mover = line.map(|line| {
             let key = if line.becomes.is_some() { "mover.moves" } else { "mover.stirred" };
@@ -614,9 +645,13 @@ impl Scene<'_> {
         });
         let pillars = assessment.chart.moment.as_ref().map(|moment| moment.pillars);
         let animal = |branch: Option<Branch>| branch.map_or("", |branch| words.term("branch", branch.name()));
+        let is_own = assessment.significator.line.position == assessment.subject.position
+            && !matches!(assessment.matter.sought, Sought::Kin(_))
+            || assessment.matter.topic == Topic::Legal;
         words.say(
-            &format!("reason.{}", reason.name()),
+            key,
             &[
+                ("it", words.get(if is_own { "it.own" } else { "it" })),
                 ("line", &line.map(|line| self.line(line)).unwrap_or_default()),
                 ("role", line.map_or("", |line| self.role(line.nature.kin))),
                 ("becomes", &becomes),
@@ -626,6 +661,14 @@ impl Scene<'_> {
                 ("day", animal(pillars.map(|pillars| pillars.day.branch()))),
             ],
         )
+    }
+
+    /// Returns the cause of what is wrong: the line that harms most, else 忌神.
+    fn cause(&self) -> &'static str {
+        let assessment = self.assessment;
+        let harms = assessment.evidence.iter().filter(|it| it.weight < 0 && it.reason.is_movement());
+        let line = harms.min_by_key(|it| it.weight).and_then(|it| assessment.line_at(it.position?));
+        self.words().term("cause", line.map_or(assessment.gods()[1], |line| line.nature.kin).name())
     }
 
     /// Returns the part, strength, movement and stars of each line.
@@ -670,61 +713,16 @@ impl Scene<'_> {
         words.join(&[words.get("view.lines").to_owned(), all])
     }
 
-    /// Returns the relation of asker and other side.
-    fn sides(&self) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
-        let (topic, object, subject) = (assessment.matter.topic, assessment.object, assessment.subject);
-        let stage = match assessment.chart.palace.stage {
-            Stage::Wandering => words.get("sides.wandering"),
-            Stage::Returning => words.get("sides.returning"),
-            _ => "",
-        };
-        let is_object = assessment.significator.line.position == object.position;
-        let has_other = !matches!(topic, Topic::Lost | Topic::Pets | Topic::Other)
-            && !is_object
-            && assessment.matter.person.is_none();
-        if !has_other {
-            return stage.to_owned();
-        }
-        let relation = match object.nature.element.relation_to(subject.nature.element) {
-            ElementRelation::Feeds => "sides.feeds",
-            ElementRelation::Controls => "sides.controls",
-            ElementRelation::Same => "sides.same",
-            ElementRelation::FedBy => "sides.fed_by",
-            ElementRelation::ControlledBy => "sides.controlled_by",
-        };
-        let tie = if object.nature.branch.combines_with(subject.nature.branch) {
-            "sides.combination"
-        } else if object.nature.branch.clashes_with(subject.nature.branch) {
-            "sides.clash"
-        } else {
-            "sides.none"
-        };
-        let state = match object.state {
-            Some(state) if state.void && state.month_break => "sides.void_broken",
-            Some(state) if state.void && object.clash_effect == Some(ClashEffect::Stirred) => "sides.void_struck",
-            Some(state) if state.void && object.is_active() => "sides.void_moving",
-            Some(state) if state.void => "sides.void",
-            Some(state) if state.month_break => "sides.broken",
-            _ => "sides.none",
-        };
-        let sides = words.say(
-            "sides",
-            &[
-                ("other", words.term("other", topic.name())),
-                ("line", &self.line(object)),
-                ("relation", words.get(relation)),
-                ("tie", words.get(tie)),
-                ("state", words.get(state)),
-            ],
-        );
-        words.join(&[sides, stage.to_owned()])
-    }
-
-    /// Returns the name of a branch's day with its next date.
+    /// Returns the name of a branch's day with its next date, or of its month in a slow matter.
     fn day(&self, branch: Branch) -> String {
         let words = self.words();
         let name = words.term("branch", branch.name());
+        if self.assessment.matter.is_slow {
+            // 子, the first branch, is the month of December.
+            let number = ((branch as usize + 11) % 12 + 1).to_string();
+            let values = [("branch", name), ("number", &number), ("month", words.term("month", &number))];
+            return words.say("month.named", &values);
+        }
         let moment = self.assessment.chart.moment.as_ref();
         let date = moment.and_then(|moment| Some((moment, moment.next_days()?[branch as usize])));
         let said = match date {
@@ -740,42 +738,32 @@ impl Scene<'_> {
         said.replace("a Ox", "an Ox")
     }
 
-    /// Returns the first days at which the matter may come about.
+    /// Returns the days or months at which the matter may come about.
     fn days(&self) -> Option<String> {
         let words = self.words();
-        let partner = |branch: Branch| Branch::ALL[(13 - branch as usize) % 12];
-        let both = |one: Branch, other: Branch| format!("{}{}{}", self.day(one), words.get("days.or"), self.day(other));
-        self.assessment.timings.first().map(|timing| match *timing {
+        let pillars = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars);
+        let now = pillars.map(|pillars| if self.assessment.matter.is_slow { pillars.month } else { pillars.day });
+        // The next one first; today's branch comes again last.
+        let distance = |branch: Branch| (branch as usize + 11 - now.map_or(0, |now| now.branch() as usize)) % 12;
+        let both = |one: Branch, other: Branch| {
+            let [first, second] = if distance(one) <= distance(other) { [one, other] } else { [other, one] };
+            format!("{}{}{}", self.day(first), words.get("days.or"), self.day(second))
+        };
+        self.assessment.timing.map(|timing| match timing {
             Timing::Void { branch, .. } | Timing::Triad(branch) => self.day(branch),
             Timing::MonthBreak { branch, .. } | Timing::Moving(branch) => both(branch, partner(branch)),
             Timing::Hidden { branch, above } => both(branch, above.plus(6)),
-            Timing::Bound(branch) | Timing::Grave(branch) | Timing::Harm(branch) => self.day(branch.plus(6)),
+            Timing::Bound(branch) | Timing::Grave(branch) => self.day(branch.plus(6)),
             Timing::Resting(branch) => both(branch, branch.plus(6)),
             Timing::Season(element) => words.term("season", element.name()).to_owned(),
         })
     }
 
-    fn timing(&self) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
-        if assessment.timings.is_empty() || self.writer.reading.question.trim().is_empty() {
-            return String::new();
-        }
-        let topic = assessment.matter.topic;
-        let first = (topic == Topic::Lost).then(|| words.get("timing.lost").to_owned());
-        let branch = words.term("branch", assessment.significator.nature().branch.name());
-        let is_long = matches!(topic, Topic::Children | Topic::Legal | Topic::Study);
-        let last = is_long.then(|| words.say("timing.long", &[("branch", branch)]));
-        let times = assessment.timings.iter().map(|timing| self.time(*timing));
-        let list: Vec<String> = first.into_iter().chain(times).chain(last).collect();
-        words.say("timing", &[("list", &list.join(words.get("clause.end")))])
-    }
-
     fn time(&self, timing: Timing) -> String {
-        let words = self.words();
-        let partner = |branch: Branch| Branch::ALL[(13 - branch as usize) % 12];
+        let (words, is_slow) = (self.words(), self.assessment.matter.is_slow);
         let today = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars.day.branch());
         let (key, branch) = match timing {
-            Timing::Void { branch, is_struck: true } => ("timing.void_struck", branch),
+            Timing::Void { branch, is_struck: true } if !is_slow => ("timing.void_struck", branch),
             Timing::Void { branch, .. } => ("timing.void", branch),
             Timing::MonthBreak { branch, .. } => ("timing.month_break", branch),
             Timing::Hidden { branch, above } if today == Some(above.plus(6)) => ("timing.hidden_open", branch),
@@ -785,7 +773,6 @@ impl Scene<'_> {
             Timing::Triad(branch) => ("timing.triad", branch),
             Timing::Moving(branch) => ("timing.moving", branch),
             Timing::Resting(branch) => ("timing.resting", branch),
-            Timing::Harm(branch) => ("timing.harm", branch),
             Timing::Season(element) => {
                 return words.say("timing.season", &[("season", words.term("season", element.name()))]);
             }
@@ -798,7 +785,6 @@ impl Scene<'_> {
             key,
             &[
                 ("branch", animal(branch)),
-                ("partner", animal(partner(branch))),
                 ("day", &self.day(branch)),
                 ("opposite", &self.day(branch.plus(6))),
                 ("partner_day", &self.day(partner(branch))),
@@ -830,23 +816,22 @@ impl Scene<'_> {
     }
 }
 
-fn with_article(animal: &str) -> String {
-    let article = if animal.starts_with('O') { "an" } else { "a" };
-    format!("{article} {animal}")
+/// Returns the branch that combines with this one.
+fn partner(branch: Branch) -> Branch {
+    Branch::ALL[(13 - branch as usize) % 12]
 }
 
-/// Returns the question shortened to one line; `None` if there is no question.
+/// Returns the question shortened to one line, at the end of a word; `None` if there is no question.
 fn quoted(question: &str) -> Option<String> {
     let words: Vec<&str> = question.split_whitespace().collect();
     let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
     if line.is_empty() {
         return None;
     }
-    let mut quote: String = line.chars().take(MAX_QUOTE_LENGTH).collect();
-    if quote.len() < line.len() {
-        quote.push('…');
-    }
-    Some(quote)
+    let Some((end, _)) = line.char_indices().nth(MAX_QUOTE_LENGTH) else { return Some(line) };
+    let quote = &line[..end];
+    let word_end = quote.rfind(' ').filter(|place| *place > end / 2).unwrap_or(end);
+    Some(format!("{}…", &quote[..word_end]))
 }
 
 /// Returns topic, aim, 用神 with its helpers and enemies, evidence and next days as data, with its phrases in words.
@@ -869,7 +854,7 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         "options": matter.options,
         "secondTopic": matter.second.as_ref().map(|(topic, _)| topic.name()),
         "line": {
-            "用神": significator.nature().kin.name(),
+            "用神": scene.kin().name(),
             "branch": significator.nature().branch.name(),
             "position": significator.line.position,
             "isHidden": significator.hidden.is_some(),
@@ -880,6 +865,6 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         },
         "evidence": evidence.collect::<Vec<_>>(),
         "outlook": assessment.outlook.name(),
-        "days": assessment.timings.iter().map(|timing| said(scene.time(*timing))).collect::<Vec<_>>(),
+        "days": assessment.timing.iter().map(|timing| said(scene.time(*timing))).collect::<Vec<_>>(),
     })
 }

@@ -66,8 +66,8 @@ fn recognises_everyday_questions() {
             rows.iter().filter(|(expected, question)| topic(None, question).name() != *expected).collect();
         (rows.len(), missed.into_iter().map(|(_, question)| *question).collect::<Vec<_>>())
     };
-    assert_eq!(missed(include_str!("questions.tsv")), (80, Vec::new()));
-    let (count, further) = missed(include_str!("further-questions.tsv"));
+    assert_eq!(missed(include_str!("../../../tests/everyday-questions.tsv")), (80, Vec::new()));
+    let (count, further) = missed(include_str!("../../../tests/further-questions.tsv"));
     assert!(count == 40 && further.len() <= 4, "{further:?}");
 }
 
