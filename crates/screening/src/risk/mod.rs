@@ -90,6 +90,9 @@ fn risk_of(part: &Range<usize>, known: &[Known], matches: &[Match], least: f32) 
             effects.push(found.effect);
         }
     }
+    if effects.contains(&Effect::Harmless) && !effects.iter().any(|effect| effect.names_class()) {
+        return None;
+    }
     let scores = RECOGNISER.model.scores(part, known, &effects);
     let score = |class: RiskClass| scores[class as usize];
     let class = RiskClass::ALL.into_iter().max_by(|one, other| score(*one).total_cmp(&score(*other)))?;

@@ -4,8 +4,8 @@
 //! rule is a line of items that must follow each other: alternatives separated by `|`, of which a name in capitals stands
 //! for all of its own. `*` at the end of a Latin word is any ending. After `~` the next item follows within a few
 //! units, with `..` between them many, with `+` none, and with `&` the next item may stand anywhere. `! a|b` forbids
-//! words. Rules of `[innocent]` make their part of the text invisible to all others. The classifier weighs all that match:
-//! those of `[class]`, which few other texts have, those of `[class?]`, and those of `[context]`, such as a dream.
+//! words. Rules of `[innocent]` and `[harmless]` make their part of the text invisible to all others; a text of the latter
+//! has no class unless a rule names one. The classifier weighs all that match: those of `[class]`, which few other texts have, those of `[class?]`, and those of `[context]`, such as a dream.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -42,6 +42,8 @@ enum Place {
 pub(super) enum Effect {
     /// Its part of the text is harmless.
     Innocent,
+    /// Its part is harmless, and so is the text if no rule of a class matches.
+    Harmless,
     /// The text may be about a dream, a story or an exam.
     Context,
     /// Few texts of other classes have it.
@@ -53,10 +55,19 @@ pub(super) enum Effect {
 }
 
 impl Effect {
+    fn is_innocent(self) -> bool {
+        matches!(self, Self::Innocent | Self::Harmless)
+    }
+
+    /// Returns true if the rule is one of a class.
+    pub(super) fn names_class(self) -> bool {
+        matches!(self, Self::Likely(_) | Self::Possible(_) | Self::BegunSelfHarm)
+    }
+
     /// Returns the name of the feature that tells that a rule matches.
     pub(super) fn feature(self) -> String {
         match self {
-            Self::Innocent => "[innocent]".to_owned(),
+            Self::Innocent | Self::Harmless => "[innocent]".to_owned(),
             Self::Context => "[context]".to_owned(),
             Self::BegunSelfHarm => "[begun_self_harm]".to_owned(),
             Self::Likely(class) => format!("[{}]", class.name()),
@@ -195,7 +206,7 @@ impl Rules {
                 }
             }
             let candidates = sets.iter().flat_map(|set| by_key[usize::from(*set)].iter().copied());
-            let is_innocent = |candidate: &Candidate| rules.all[candidate.rule as usize].effect == Effect::Innocent;
+            let is_innocent = |candidate: &Candidate| rules.all[candidate.rule as usize].effect.is_innocent();
             let (innocent, others) = candidates.partition(is_innocent);
             rules.words.push(Word {
                 signature: sets.iter().fold(0, |bits, set| bits | 1 << (set % 64)),
@@ -212,13 +223,14 @@ impl Rules {
         let mut hits = self.hits(text);
         let search = Search::new(&hits, self);
         let innocent = |hit| search.possible(self.word(hit).innocent).map(move |rule| (rule, hit));
-        let harmless = hits.iter().flat_map(innocent).filter_map(|(rule, hit)| search.span(rule, hit));
-        let harmless: Vec<Range<usize>> = harmless.collect();
+        let harmless = hits.iter().flat_map(innocent);
+        let harmless = harmless.filter_map(|(rule, hit)| Some((rule.effect, search.span(rule, hit)?)));
+        let harmless: Vec<(Effect, Range<usize>)> = harmless.collect();
         let rest;
         let search = if harmless.is_empty() {
             search
         } else {
-            let overlaps = |hit: &Hit| harmless.iter().any(|span| hit.start < span.end && span.start < hit.end);
+            let overlaps = |hit: &Hit| harmless.iter().any(|(_, span)| hit.start < span.end && span.start < hit.end);
             hits.retain(|hit| !overlaps(hit));
             rest = hits;
             Search::new(&rest, self)
@@ -226,8 +238,7 @@ impl Rules {
         let others = |hit| search.possible(self.word(hit).others).map(move |rule| (rule, hit));
         let others = search.hits.iter().flat_map(others);
         let others = others.filter_map(|(rule, hit)| Some((rule.effect, search.span(rule, hit)?)));
-        let innocent = harmless.iter().map(|units| (Effect::Innocent, units.clone()));
-        innocent.chain(others).map(|(effect, units)| Match { effect, units }).collect()
+        harmless.iter().cloned().chain(others).map(|(effect, units)| Match { effect, units }).collect()
     }
 
     /// Returns the occurrences of words, by place.
@@ -513,6 +524,7 @@ fn is_name(word: &str) -> bool {
 fn effect_of(name: &str) -> Option<Effect> {
     match name {
         "innocent" => Some(Effect::Innocent),
+        "harmless" => Some(Effect::Harmless),
         "context" => Some(Effect::Context),
         "begun_self_harm" => Some(Effect::BegunSelfHarm),
         _ => match name.strip_suffix('?') {
