@@ -7,7 +7,7 @@
 use named_enum::named_enum;
 use serde::Serialize;
 
-use super::question::{Matter, Sought, Topic};
+use super::question::{Aim, Matter, Sought, Topic};
 use crate::{
     Branch, Element, ElementRelation,
     chart::{
@@ -575,7 +575,7 @@ impl<'a> Assessment<'a> {
     }
 
     fn is_old_illness(&self) -> bool {
-        self.matter.topic == Topic::Health && self.matter.has("long")
+        self.matter.topic == Topic::Health && self.matter.has("long") && self.matter.aim != Aim::Fact
     }
 
     /// Returns true if the asker fears 官鬼: in journeys, illness, danger and lost things.

@@ -137,8 +137,12 @@ struct Vocabulary {
     chinese: HashMap<char, Vec<(&'static str, usize)>>,
     english: HashMap<char, Vec<(&'static str, usize)>>,
     lists: Vec<WordList>,
+    /// Lists of objects and of what is done to them, with the place of the entry that both stand for.
+    pairs: Vec<[usize; 3]>,
 }
 
+/// The weight of an object together with what is done to it.
+const PAIR: u8 = 7;
 /// The least weight that makes a topic certain.
 const CERTAIN: u32 = 3;
 
@@ -176,7 +180,18 @@ impl Vocabulary {
             let [kind, name, chinese, english] = row.try_into().ok()?;
             Some(WordList { kind, name, chinese: words(chinese).collect(), english: words(english).collect() })
         });
-        Self { entries, chinese, english, lists: lists.collect() }
+        let lists: Vec<WordList> = lists.collect();
+        let mut pairs = Vec::new();
+        for (object, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "object") {
+            let topic = list.name.split_once('.').and_then(|(topic, _)| Topic::from_name(topic));
+            let line = entries.iter().find(|entry: &&Entry| Some(entry.topic) == topic).map(|entry| entry.line);
+            let act = lists.iter().position(|other| other.kind == "act" && other.name == list.name);
+            if let (Some(topic), Some(line), Some(act)) = (topic, line, act) {
+                pairs.push([object, act, entries.len()]);
+                entries.push(Entry { topic, line, weight: PAIR });
+            }
+        }
+        Self { entries, chinese, english, lists, pairs }
     }
 
     fn of(&self, kind: &str) -> impl Iterator<Item = &WordList> {
@@ -274,7 +289,22 @@ impl Text {
             let next = rest.get(end..).and_then(|after| after.find(' ')).map_or(rest.len(), |space| end + space + 1);
             rest = rest.get(next..).unwrap_or_default();
         }
+        let has = |list: usize| self.has(&VOCABULARY.lists[list]);
+        let pairs = VOCABULARY.pairs.iter().filter(|[object, act, _]| has(*object) && has(*act));
+        found.extend(pairs.map(|[_, _, entry]| &VOCABULARY.entries[*entry]));
         found
+    }
+
+    /// Returns true if it asks whether to do something, as 去不去 does. 卖不卖得出 asks if it can be done.
+    fn offers_choice(&self) -> bool {
+        const OTHERS: &str = "是会能有好对可想爱知在行";
+        let letters: Vec<char> = self.chinese.chars().collect();
+        letters.windows(3).enumerate().any(|(place, three)| {
+            three[1] == '不'
+                && three[0] == three[2]
+                && !OTHERS.contains(three[0])
+                && letters.get(place + 3) != Some(&'得')
+        })
     }
 }
 
@@ -348,7 +378,7 @@ impl Topic {
 
     /// Returns true for topics that are decided within days.
     fn is_quick(self) -> bool {
-        matches!(self, Self::Lost | Self::Pets | Self::Travel | Self::Vehicle | Self::Friends)
+        matches!(self, Self::Lost | Self::Pets | Self::Travel | Self::Friends)
     }
 }
 
@@ -371,7 +401,8 @@ impl Matter {
         let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
         let sought = sought(topic, &hits, &asked_hits);
-        let person = person(topic, &text);
+        let person = person(topic, &asked).filter(|_| Person::first_in(&asked).is_some());
+        let person = person.or_else(|| self::person(topic, &text));
         let aspects = aspects(topic, &text);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
@@ -519,10 +550,12 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim));
     let aim = if let Some(aim) = named {
         aim
-    } else if has_options || is(Aim::Choice) {
+    } else if has_options {
         Aim::Choice
     } else if is(Aim::How) {
         Aim::How
+    } else if is(Aim::Choice) || text.offers_choice() {
+        Aim::Choice
     } else if text.has_any("hope") {
         Aim::Wish
     } else if is(Aim::Fact) || is_doubt() {
@@ -533,7 +566,8 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     } else {
         Aim::Wish
     };
-    (aim, is_unwelcome)
+    // Facts about health are feared.
+    (aim, is_unwelcome || (aim == Aim::Fact && topic == Topic::Health))
 }
 
 fn aspects(topic: Topic, text: &Text) -> Vec<&'static str> {
@@ -573,8 +607,10 @@ fn sought(topic: Topic, hits: &[&Entry], asked: &[&Entry]) -> Sought {
 
 /// Returns the person whose matter it is, if not the asker's own.
 fn person(topic: Topic, text: &Text) -> Option<Person> {
+    let of_pronoun = || [Person::Man, Person::Woman].into_iter().find(|person| text.has_named("person", person.name()));
     let is_together = || text.has_chinese(&["和", "跟", "与", "陪", "带"]) || text.has_english(&["with"]);
     match topic {
+        Topic::Health if !text.names_the_asker() => Person::first_in(text).or_else(of_pronoun),
         Topic::Family | Topic::Health => Person::first_in(text),
         Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => {
             Person::first_in(text)

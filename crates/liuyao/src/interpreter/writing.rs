@@ -390,6 +390,7 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
     let special = match matter.aim {
         Aim::Choice if matter.options.is_some() => return keys("choice_advice", matter, outlook),
+        Aim::Choice => keys("whether_advice", matter, outlook),
         Aim::Fear => keys("fear_advice", matter, outlook),
         Aim::Fact => keys("fact_advice", matter, outlook),
         Aim::Who => keys("who_advice", matter, outlook),

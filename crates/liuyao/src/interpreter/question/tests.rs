@@ -54,6 +54,8 @@ fn reads_topic_and_aim_of_fresh_questions() {
         let (count, topics, aims) = missed(chinese, column);
         assert!(count == 60 && topics.len() <= 6 && aims.len() <= 10, "{topics:?} {aims:?}");
     }
+    let (count, topics, aims) = missed(include_str!("../../../tests/ordinary-questions.tsv"), 2);
+    assert!(count == 349 && topics.len() <= 5 && aims.len() <= 5, "{topics:#?} {aims:#?}");
     let (count, topics, aims) = missed(include_str!("../../../tests/english-questions.tsv"), 2);
     assert!(count == 40 && topics.len() <= 2 && aims.len() <= 6, "{topics:?} {aims:?}");
 }
@@ -152,6 +154,8 @@ fn questions_for_somebody_else_ask_for_their_line() {
         ("老公会被裁员吗", Kin::Officials),
         ("Will my brother pass his exam?", Kin::Siblings),
         ("我爸病了，他能好吗", Kin::Parents),
+        ("他的病能好吗", Kin::Officials),
+        ("弟弟离婚的事，爸妈能想开吗", Kin::Parents),
     ] {
         assert_eq!(sought(question, None), Sought::Kin(kin), "{question}");
     }
