@@ -11,7 +11,7 @@ const EMAIL: &str = "reader@example.com";
 const DESPERATE: &str = "我想自杀，会成功吗";
 const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];
 /// Words of verdicts, timing and counsel.
-const VERDICTS: [&str; 9] = ["应期", "合起来看", "世爻", "用神", "经文", "卦辞", "六爻", "Taken together", "hexagram"];
+const VERDICTS: [&str; 9] = ["时间：", "代表此事", "世爻", "用神", "经文", "卦辞", "六爻", "In favour", "hexagram"];
 /// A question of each class, the beginning of its help, and true if moderation may refuse it.
 const CLASSES: [(&str, &str, &str); 8] = [
     ("emergency", "煤气漏了头很晕，要紧吗", "请现在就拨打120"),
@@ -81,7 +81,7 @@ fn each_class_is_answered_with_help_by_both_generations_and_in_chat() {
         }
     }
     let ordinary = result(&enhanced(&server, &user, "今年换工作合适吗？"));
-    assert!(ordinary.contains("合起来看"), "{ordinary}");
+    assert!(ordinary.contains("代表此事"), "{ordinary}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_missing_person_is_read_as_a_person_after_the_words_about_the_police() {
     ] {
         let text = result(&enhanced(&server, &user, question));
         assert!(text.contains(line) && text.contains("警"), "{question}: {text}");
-        for word in ["妻财", "应期", "合起来看", "慢慢"] {
+        for word in ["妻财", "时间：", "代表此事", "慢慢"] {
             assert!(!text.contains(word), "{word}: {text}");
         }
     }

@@ -46,7 +46,7 @@ fn readings_follow_the_script_of_the_client_the_preference_and_the_question() {
     ] {
         let session = session(&server, &user, question);
         let text = result(interpretation(&server, &user, &session, language));
-        assert_eq!(text.contains("合起來看"), is_traditional, "{question} {language}: {text}");
+        assert_eq!(text.contains("職位"), is_traditional, "{question} {language}: {text}");
         assert!(text.contains("王用亨于西山"), "{text}");
         assert!(text.contains(question) && text.contains("问工作") != is_traditional, "{text}");
         let stored = server.get(&format!("/api/v1/sessions/{session}")).by(&user).send().expect(200).json();
@@ -59,7 +59,7 @@ fn readings_follow_the_script_of_the_client_the_preference_and_the_question() {
         let session = session(&server, &user, "我能升职吗");
         let streamed = interpretation(&server, &user, &session, "zh-CN").header("accept", "text/event-stream");
         let text = streamed.send().expect(200).text();
-        assert!(text.contains("合起來看") && !text.contains("合起来看"), "{text}");
+        assert!(text.contains("職位") && !text.contains("职位"), "{text}");
     }
     let shown = server.get("/api/v1/preferences").by(&user).send().expect(200).json();
     assert_eq!((&shown["locale"], &shown["script"]), (&json!("zh"), &json!("traditional")));
@@ -136,7 +136,7 @@ fn the_offline_interpreter_reads_a_casting_from_other_sides_and_then_charges_not
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
     assert!(texts[1].contains("换个角度，从卦象的走向看") && texts[2].contains("一爻一爻看"), "{texts:?}");
     for text in &texts {
-        assert!(text.contains("合起来看"), "{text}");
+        assert!(text.contains("以官鬼（职位与上司）为用神"), "{text}");
     }
     let balance = points();
     assert_eq!((again(), points()), (texts[2].clone(), balance));

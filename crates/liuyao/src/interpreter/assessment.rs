@@ -585,11 +585,8 @@ impl<'a> Assessment<'a> {
     }
 
     fn add(&mut self, reason: Reason, line: Option<&ChartLine>) {
-        self.add_weighted(reason, reason.weight(), line);
-    }
-
-    fn add_weighted(&mut self, reason: Reason, weight: i32, line: Option<&ChartLine>) {
-        self.evidence.push(Evidence { reason, weight, position: line.map(|line| line.position) });
+        let position = line.map(|line| line.position);
+        self.evidence.push(Evidence { reason, weight: reason.weight(), position });
     }
 
     fn collect(&mut self) {

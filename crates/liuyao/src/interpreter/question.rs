@@ -451,14 +451,13 @@ impl Matter {
 
 /// Returns the clauses that ask; none if a question has no words of a question.
 fn clauses(question: &str) -> Vec<&str> {
-    let ends = |letter| matches!(letter, '?' | '？' | '。' | '；' | ';' | '\n' | '!' | '！' | '.' | '，' | ',');
-    let clauses = question.split_inclusive(ends).filter(|clause| !clause.trim().is_empty());
+    let clauses = question.split_inclusive(is_clause_end).filter(|clause| !clause.trim().is_empty());
     clauses.filter(|clause| clause.ends_with(['?', '？']) || Text::new(clause).asks()).collect()
 }
 
 /// Returns the topics of the questions in a text, with their words.
 fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
-    let is_end = |letter| matches!(letter, '?' | '？' | '。' | '；' | ';' | '\n' | '!' | '！' | '.');
+    let is_end = |letter| is_clause_end(letter) && !matches!(letter, '，' | ',');
     let marks = ["，另外", "，还有", "，還有", "，以及", " and also "];
     let marked = marks.iter().fold(question.to_owned(), |text, mark| text.replace(mark, "？"));
     let marked = marked.replace("吗，", "吗？").replace("嗎，", "嗎？");
@@ -472,48 +471,35 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     asked.collect()
 }
 
+fn is_clause_end(letter: char) -> bool {
+    matches!(letter, '？' | '?' | '。' | '.' | '！' | '!' | '；' | ';' | '\n' | '，' | ',')
+}
+
+/// Returns the words that open an option or an act, in both scripts.
+fn openers(name: &str) -> impl Iterator<Item = &&str> {
+    VOCABULARY.of("opener").filter(move |list| list.name == name).flat_map(|list| &list.chinese)
+}
+
 /// Returns the two things between which the asker chooses.
 fn options(question: &str) -> Option<[String; 2]> {
-    const OPENERS: [&str; 19] = [
-        "选",
-        "選",
-        "我应该",
-        "我該",
-        "我该",
-        "应该",
-        "應該",
-        "是该",
-        "是該",
-        "到底",
-        "现在",
-        "現在",
-        "该",
-        "該",
-        "should i ",
-        "should we ",
-        "shall i ",
-        "is it better to ",
-        "is it worth ",
-    ];
     // Only ASCII changes, so that places are the same in both.
     let lower = question.to_ascii_lowercase();
-    let separator = ["还是", "還是", "或者", " or "].into_iter().find(|word| lower.contains(word))?;
-    let clause = |letter| matches!(letter, '？' | '?' | '。' | '.' | '！' | '；' | '\n' | '，' | ',');
-    let (part, lower) = question.split(clause).zip(lower.split(clause)).find(|(_, lower)| lower.contains(separator))?;
+    let separator = openers("separator").find(|word| lower.contains(**word))?;
+    let parts = question.split(is_clause_end).zip(lower.split(is_clause_end));
+    let (part, lower) = parts.into_iter().find(|(_, lower)| lower.contains(separator))?;
     let place = lower.find(separator)?;
     let (before, after) = (part.get(..place)?, part.get(place + separator.len()..)?);
-    let is_turn =
-        ["不", "没", "很", "想", "会", "要", "觉得", "有", "not"].iter().any(|word| after.trim().starts_with(word));
+    let is_turn = openers("turn").any(|word| after.trim().starts_with(word));
     if is_turn || before.trim().is_empty() || after.trim().is_empty() {
         return None;
     }
     // The words before the first option end with the last of these.
-    let ends = OPENERS.iter().filter_map(|opener| Some(lower.get(..place)?.rfind(opener)? + opener.len()));
+    let ends = openers("option").filter_map(|opener| Some(lower.get(..place)?.rfind(opener)? + opener.len()));
     let before =
         ends.max().and_then(|end| before.get(end..)).filter(|option| !option.trim().is_empty()).unwrap_or(before);
     let short = |text: &str| {
         let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']);
-        let text = ["是", "要", "should I ", "shall I "].iter().fold(text, |text, word| text.trim_start_matches(word));
+        let text = openers("first").fold(text, |text, word| text.trim_start_matches(*word));
         (!text.is_empty() && text.chars().count() <= 40).then(|| text.to_owned())
     };
     Some([short(before)?, short(after)?])
@@ -521,22 +507,9 @@ fn options(question: &str) -> Option<[String; 2]> {
 
 /// Returns the act of a question whether to do something.
 fn act(question: &str) -> Option<String> {
-    const OPENERS: [&str; 10] = [
-        "要不要",
-        "该不该",
-        "該不該",
-        "应不应该",
-        "應不應該",
-        "值不值得",
-        "适不适合",
-        "適不適合",
-        "should i ",
-        "should we ",
-    ];
     let lower = question.to_ascii_lowercase();
-    let start = OPENERS.iter().find_map(|opener| Some(lower.find(opener)? + opener.len()))?;
-    let clause = |letter| matches!(letter, '？' | '?' | '。' | '.' | '！' | '；' | '\n' | '，' | ',');
-    let act = question.get(start..)?.split(clause).next()?.trim().trim_end_matches(['呢', '吗', '嗎', '好']);
+    let start = openers("act").find_map(|opener| Some(lower.find(opener)? + opener.len()))?;
+    let act = question.get(start..)?.split(is_clause_end).next()?.trim().trim_end_matches(['呢', '吗', '嗎', '好']);
     (2..=60).contains(&act.chars().count()).then(|| act.to_owned())
 }
 

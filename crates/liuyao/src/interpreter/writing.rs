@@ -124,7 +124,6 @@ impl Writer<'_> {
         let days = scene.and_then(Scene::days);
         let place = scene.and_then(Scene::whereabouts);
         let group = match matter.aim {
-            Aim::Wish => "wish",
             Aim::Fear => "fear",
             Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
             Aim::Fact => "fact",
@@ -133,13 +132,11 @@ impl Writer<'_> {
             Aim::Choice => "whether",
             Aim::When if days.is_none() => "when.no_days",
             Aim::When => "when",
-            Aim::Who if scene.is_none() => "wish",
-            Aim::Who => "who",
+            Aim::Who if scene.is_some() => "who",
             Aim::Where if place.is_some() => return words.say("where.first", &[("where", &place.unwrap_or_default())]),
-            Aim::Where => "wish",
             Aim::How => "how",
-            Aim::Why if scene.is_none() => "wish",
-            Aim::Why => "why",
+            Aim::Why if scene.is_some() => "why",
+            Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
         };
         let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&option));
         let values = [
@@ -168,9 +165,7 @@ impl Writer<'_> {
 
     fn changes(&self) -> String {
         let (words, facts) = (self.words, &self.reading.facts);
-        let Some(cast) = facts.cast else { return String::new() };
-        let Some(relating) = facts.relating else { return String::new() };
-        let changing = cast.changing();
+        let (Some(cast), Some(relating)) = (facts.cast, facts.relating) else { return String::new() };
         let name = |position: &u8| {
             if words.is_english() {
                 words.term("ordinal", &position.to_string()).to_owned()
@@ -178,7 +173,7 @@ impl Writer<'_> {
                 cast.line_name(*position, self.reading.written.locale())
             }
         };
-        let names: Vec<String> = changing.iter().map(name).collect();
+        let names: Vec<String> = cast.changing().iter().map(name).collect();
         let list = match names.as_slice() {
             [others @ .., last] if words.is_english() && !others.is_empty() => {
                 format!("{} and {last}", others.join(", "))
@@ -465,12 +460,8 @@ impl Scene<'_> {
                 ],
             )
         });
-        let cast = match (method, moment.as_deref()) {
-            (Some(method), Some(moment)) => words.say("setting.both", &[("method", method), ("moment", moment)]),
-            (Some(method), None) => words.say("setting.method", &[("method", method)]),
-            (None, Some(moment)) => words.say("setting.time", &[("moment", moment)]),
-            (None, None) => String::new(),
-        };
+        let method = method.map(|method| words.say("setting.method", &[("method", method)]));
+        let moment = moment.map(|moment| words.say("setting.time", &[("moment", &moment)]));
         let palace = words.say(
             "setting.palace",
             &[
@@ -481,7 +472,7 @@ impl Scene<'_> {
             ],
         );
         let no_time = if chart.moment.is_none() { words.get("setting.no_time") } else { "" };
-        words.join(&[cast, palace, no_time.to_owned(), self.place()])
+        words.join(&[method.unwrap_or_default(), moment.unwrap_or_default(), palace, no_time.to_owned(), self.place()])
     }
 
     /// Returns the sentence that names 用神, with its helpers and enemies.
@@ -845,7 +836,10 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         let text = said(scene.reason(it.reason, it.position));
         serde_json::json!({ "weight": it.weight, "position": it.position, "text": text })
     });
-    let [source, harm, rival] = assessment.gods().map(Kin::name);
+    // In a dispute the line that is weighed is the asker's, and 用神 the court.
+    let is_court = matter.topic == Topic::Legal;
+    let [source, harm, rival] = assessment.gods().map(|kin| (!is_court).then_some(kin.name()));
+    let shown = if is_court { assessment.court() } else { None };
     serde_json::json!({
         "topic": matter.topic.name(),
         "aim": matter.aim.name(),
@@ -856,10 +850,10 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         "secondTopic": matter.second.as_ref().map(|(topic, _)| topic.name()),
         "line": {
             "用神": scene.kin().name(),
-            "branch": significator.nature().branch.name(),
-            "position": significator.line.position,
+            "branch": shown.map_or(significator.nature().branch, |line| line.nature.branch).name(),
+            "position": shown.unwrap_or(significator.line).position,
             "isHidden": significator.hidden.is_some(),
-            "strength": assessment.weight.map(Weight::name),
+            "strength": shown.map_or(assessment.weight, Weight::of).map(Weight::name),
             "元神": source,
             "忌神": harm,
             "仇神": rival,
