@@ -308,7 +308,7 @@ fn interpretations_of_different_castings_share_no_sentence_about_them() {
         // Answer and counsel are about the question, of which each topic has three, and the last part is about the service.
         let paragraphs: Vec<&str> = text.split("\n\n").collect();
         let about = [paragraphs[1], paragraphs[3], paragraphs[4]].join("\n");
-        about.split(['。', '\n']).filter(|it| it.chars().count() > 12).map(ToOwned::to_owned).collect::<Vec<_>>()
+        about.split(['。', '\n']).filter(|it| it.chars().count() > 16).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     // The moment is the same; everything else differs.
     let (one, other) = (sentences("788976"), sentences("686868"));
@@ -326,9 +326,14 @@ fn the_gender_of_the_profile_decides_the_line_of_a_partner() {
         let answer = server.post("/divination/enhanced").by(&user).json(&body).send().expect(200).json();
         answer["result"].as_str().unwrap().to_owned()
     };
-    assert!(reading("male").contains("男问感情，以妻财为对方；卦里不见妻财"));
-    assert!(reading("female").contains("女问感情，以官鬼为对方，在四爻官鬼午火"));
-    assert!(reading("unknown").contains("问感情而不论男女，以应爻为对方"));
+    for (gender, parts) in [
+        ("male", ["男问感情，以妻财为对方", "不在明处"]),
+        ("female", ["女问感情，以官鬼为对方", "代表对方的是四爻官鬼午火"]),
+        ("unknown", ["问感情而不论男女，以应爻为对方", "（应）"]),
+    ] {
+        let text = reading(gender);
+        assert!(parts.iter().all(|part| text.contains(part)), "{gender}: {text}");
+    }
 }
 
 #[test]

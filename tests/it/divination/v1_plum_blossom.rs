@@ -166,5 +166,5 @@ fn the_offline_interpreter_names_the_method() {
     let session = cast(&server, &user, &json!({ "method": "numbers", "numbers": [3, 8] }));
     let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
     let answer = server.post(&path).by(&user).send().expect(200).json();
-    assert!(answer["result"].as_str().unwrap().contains("按所报的数以梅花易数起得"), "{answer}");
+    assert!(answer["result"].as_str().unwrap().contains("按所报的数起卦（梅花易数）"), "{answer}");
 }
