@@ -1,8 +1,8 @@
 //! Reads a question: its topic, its aim, the person and circumstances, and the line that stands for the matter (用神).
 //!
 //! Words are in `assets/interpreter`, in simplified Chinese and English. The longest word at a place wins, words with
-//! weight 0 only hide shorter ones, and words of the clause that asks count twice. Verbs weigh more than places and
-//! persons. A type that the client states decides the topic, unless it names none.
+//! weight 0 only hide shorter ones, and and words of the clause that asks decide or count twice. Verbs weigh more than
+//! places and persons. A type that the client states decides the topic, unless it names none.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -143,8 +143,10 @@ struct Vocabulary {
 
 /// The weight of an object together with what is done to it.
 const PAIR: u8 = 7;
+/// The weight that a clause that asks needs to decide the topic alone.
+const DECISIVE: u32 = 5;
 /// The least weight that makes a topic certain.
-const CERTAIN: u32 = 3;
+const CERTAIN: u32 = 2;
 
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::read);
 
@@ -297,13 +299,13 @@ impl Text {
 
     /// Returns true if it asks whether to do something, as 去不去 does. 卖不卖得出 asks if it can be done.
     fn offers_choice(&self) -> bool {
-        const OTHERS: &str = "是会能有好对可想爱知在行";
+        const OTHERS: &str = "是会能有好对可想爱知在行收批给来回肯同录够";
         let letters: Vec<char> = self.chinese.chars().collect();
         letters.windows(3).enumerate().any(|(place, three)| {
             three[1] == '不'
                 && three[0] == three[2]
                 && !OTHERS.contains(three[0])
-                && letters.get(place + 3) != Some(&'得')
+                && !letters.get(place + 3).is_some_and(|next| "得到成中".contains(*next))
         })
     }
 }
@@ -393,7 +395,8 @@ impl Matter {
         let stated = stated.and_then(|stated| strongest(&stated.hits(), 1).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
         let first = parts.first().and_then(|(topic, _)| *topic).filter(|_| parts.len() > 1);
-        let read = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN).map(|topic| text.turned(topic));
+        let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN);
+        let read = || strongest(&asked_hits, DECISIVE).or_else(all).map(|topic| text.turned(topic));
         let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let touched = |topic| stated == Some(topic) || hits.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
@@ -465,7 +468,7 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let asked = parts.filter(|(_, words)| !words.is_empty()).filter_map(|(part, words)| {
         let text = Text::new(words);
         let asks = text.asks() || part.ends_with(['?', '？']);
-        let topic = strongest(&text.hits(), 2 * CERTAIN).map(|topic| text.turned(topic));
+        let topic = strongest(&text.hits(), DECISIVE).map(|topic| text.turned(topic));
         asks.then(|| (topic, words.to_owned()))
     });
     asked.collect()
