@@ -389,8 +389,8 @@ impl Matter {
         let text = Text::new(&reading.question);
         let clauses = clauses(&reading.question);
         let asked = Text::new(&clauses.join("，"));
-        let (hits, asked) = (text.hits(), if clauses.is_empty() { Text::new(&reading.question) } else { asked });
-        let asked_hits = asked.hits();
+        let asked = if clauses.is_empty() { Text::new(&reading.question) } else { asked };
+        let (hits, asked_hits) = (text.hits(), asked.hits());
         let stated = reading.question_type.as_deref().map(Text::new);
         let stated = stated.and_then(|stated| strongest(&stated.hits(), 1).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
@@ -406,7 +406,7 @@ impl Matter {
         let sought = sought(topic, &hits, &asked_hits);
         let person = person(topic, &asked).filter(|_| Person::first_in(&asked).is_some());
         let person = person.or_else(|| self::person(topic, &text));
-        let aspects = aspects(topic, &text);
+        let aspects = aspects(topic, person, &text);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
         let matter = Self {
@@ -546,15 +546,11 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     (aim, is_unwelcome || (aim == Aim::Fact && topic == Topic::Health))
 }
 
-fn aspects(topic: Topic, text: &Text) -> Vec<&'static str> {
-    let of_topic =
-        |list: &&WordList| list.name.split_once('.').is_some_and(|(of, _)| of == topic.name()) && text.has(list);
-    VOCABULARY
-        .of("aspect")
-        .filter(of_topic)
-        .filter_map(|list| list.name.split_once('.'))
-        .map(|(_, name)| name)
-        .collect()
+fn aspects(topic: Topic, person: Option<Person>, text: &Text) -> Vec<&'static str> {
+    let aspects = VOCABULARY.of("aspect").filter_map(|list| Some((list, list.name.split_once('.')?)));
+    let found = aspects.filter(|(list, (of, _))| (*of == topic.name() || *of == "any") && text.has(list));
+    let of_person = (topic == Topic::Health && person.is_some()).then_some("person");
+    found.map(|(_, (_, name))| name).chain(of_person).collect()
 }
 
 /// Returns the topic with the greatest weight; none if it has less than the least. The health of an animal is a question

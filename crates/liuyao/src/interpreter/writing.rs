@@ -158,8 +158,7 @@ impl Writer<'_> {
             None => words.get("opening.none").to_owned(),
         };
         let named = words.say("opening.hexagram", &[("named", &self.named(primary)), ("changes", &self.changes())]);
-        let is_unknown = self.reading.facts.cast.is_none();
-        let unknown = if is_unknown { words.get("opening.unknown_changes") } else { "" };
+        let unknown = if self.reading.facts.cast.is_none() { words.get("opening.unknown_changes") } else { "" };
         words.join(&[question, named, unknown.to_owned()])
     }
 
@@ -253,11 +252,7 @@ impl Writer<'_> {
 
     fn verse(&self, key: &str, selected: SelectedText, is_one: bool) -> String {
         let words = self.words;
-        let rank = match (is_one, selected.is_main) {
-            (true, _) => "",
-            (false, true) => words.get("verse.main"),
-            (false, false) => words.get("verse.minor"),
-        };
+        let rank = if is_one { "" } else { words.get(if selected.is_main { "verse.main" } else { "verse.minor" }) };
         let part = match selected.line_classic() {
             Some(line) if words.is_english() => {
                 selected.position.map_or(line.label(), |position| words.term("position", &position.to_string()))
@@ -375,11 +370,12 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the keys of a group from the most special: by aspect, by topic, and for all.
+/// Returns the keys of a group from the most special: by aspect of the topic, by topic, by aspect, and for all.
 fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
     let (topic, outlook) = (matter.topic.name(), outlook.name());
-    let aspects = matter.aspects.iter().map(|aspect| format!("{group}.{topic}.{aspect}.{outlook}"));
-    aspects.chain([format!("{group}.{topic}.{outlook}"), format!("{group}.{outlook}")]).collect()
+    let of = |place: String| matter.aspects.iter().map(move |aspect| format!("{group}{place}.{aspect}.{outlook}"));
+    let by_topic = of(format!(".{topic}")).chain([format!("{group}.{topic}.{outlook}")]);
+    by_topic.chain(of(String::new())).chain([format!("{group}.{outlook}")]).collect()
 }
 
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
