@@ -110,8 +110,8 @@ impl Writer<'_> {
             Aim::How => words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, outlook), &[]))]),
             _ => advice,
         };
-        let place = scene.filter(|_| matter.aim != Aim::Where).and_then(Scene::whereabouts);
-        let place = place.map(|place| words.say("whereabouts", &[("where", &place)]));
+        let is_lost = matter.topic == Topic::Lost && matter.aim != Aim::Where;
+        let place = scene.filter(|_| is_lost).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
         let has_time = matter.aim == Aim::Wish && !self.reading.question.trim().is_empty();
         let time = scene.filter(|_| has_time).and_then(|scene| Some(scene.time(scene.assessment.timing?)));
         let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
@@ -122,7 +122,6 @@ impl Writer<'_> {
     fn verdict(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: &str) -> String {
         let words = self.words;
         let days = scene.and_then(Scene::days);
-        let place = scene.and_then(Scene::whereabouts);
         let group = match matter.aim {
             Aim::Fear => "fear",
             Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
@@ -133,7 +132,7 @@ impl Writer<'_> {
             Aim::When if days.is_none() => "when.no_days",
             Aim::When => "when",
             Aim::Who if scene.is_some() => "who",
-            Aim::Where if place.is_some() => return words.say("where.first", &[("where", &place.unwrap_or_default())]),
+            Aim::Where if scene.is_some() => "where",
             Aim::How => "how",
             Aim::Why if scene.is_some() => "why",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
@@ -142,6 +141,7 @@ impl Writer<'_> {
         let values = [
             ("days", days.as_deref().unwrap_or_default()),
             ("who", &scene.map(Scene::who).unwrap_or_default()),
+            ("where", &scene.map(Scene::whereabouts).unwrap_or_default()),
             ("cause", scene.map(Scene::cause).unwrap_or_default()),
             ("advice", advice),
             ("act", &matter.act.as_deref().map(verbatim).unwrap_or_default()),
@@ -510,18 +510,16 @@ impl Scene<'_> {
         format!("{chosen}{}{end}", choice.unwrap_or_default())
     }
 
-    fn whereabouts(&self) -> Option<String> {
+    /// Returns the place of a lost thing, or a direction.
+    fn whereabouts(&self) -> String {
         let (words, significator) = (self.words(), &self.assessment.significator);
-        if self.assessment.matter.topic != Topic::Lost {
-            return None;
-        }
-        let branch = significator.nature().branch;
         let key = match (significator.hidden, significator.line.position) {
+            _ if self.assessment.matter.topic != Topic::Lost => "where.direction",
             (Some(_), _) => "where.hidden",
             (None, 1..=3) => "where.lower",
             (None, _) => "where.upper",
         };
-        Some(words.say(key, &[("direction", words.term("direction", branch.name()))]))
+        words.say(key, &[("direction", words.term("direction", significator.nature().branch.name()))])
     }
 
     /// Returns the line that stands for the matter, and the rules for and against it.
