@@ -301,12 +301,14 @@ impl Text {
     fn offers_choice(&self) -> bool {
         const OTHERS: &str = "是会能有好对可想爱知在行收批给来回肯同录够";
         let letters: Vec<char> = self.chinese.chars().collect();
-        letters.windows(3).enumerate().any(|(place, three)| {
-            three[1] == '不'
-                && three[0] == three[2]
-                && !OTHERS.contains(three[0])
-                && !letters.get(place + 3).is_some_and(|next| "得到成中".contains(*next))
-        })
+        let is_end = self.chinese.trim_end_matches(is_clause_end).ends_with("好不好");
+        is_end
+            || letters.windows(3).enumerate().any(|(place, three)| {
+                three[1] == '不'
+                    && three[0] == three[2]
+                    && !OTHERS.contains(three[0])
+                    && !letters.get(place + 3).is_some_and(|next| "得到成中".contains(*next))
+            })
     }
 }
 
@@ -399,7 +401,8 @@ impl Matter {
         let read = || strongest(&asked_hits, DECISIVE).or_else(all).map(|topic| text.turned(topic));
         let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
-        let touched = |topic| stated == Some(topic) || hits.iter().any(|hit| hit.topic == topic && hit.weight >= 3);
+        let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
+        let touched = |other| stated == Some(other) || topic == other || is_asked(other);
         let needs = |other: &Topic| touched(*other) || (*other == Topic::Health && touched(Topic::Children));
         let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());

@@ -457,7 +457,7 @@ impl Scene<'_> {
             )
         });
         let method = method.map(|method| words.say("setting.method", &[("method", method)]));
-        let moment = moment.map(|moment| words.say("setting.time", &[("moment", &moment)]));
+        let moment = moment.map(|moment| words.say("setting.time", &[("moment", &moment.replace("a Ox", "an Ox"))]));
         let palace = words.say(
             "setting.palace",
             &[
