@@ -8,9 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{
-    Common, check, cli_authority, progress_bar, record_audit, restore::parse_time, row, system_user::system_user, table,
-};
+use super::{Common, check, cli_authority, progress_bar, record_audit, row, system_user::system_user, table};
 use crate::{
     app::App,
     clock::Clock,
@@ -351,4 +349,9 @@ fn prune(common: &Common) -> Result<()> {
         let count = format!("{} deleted", deleted.len());
         names.chain([count]).collect::<Vec<_>>().join("\n")
     })
+}
+
+/// Reads a time of a restore.
+pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-01-02T03:04:05Z".to_owned())
 }

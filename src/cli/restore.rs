@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     Common,
-    backup::{describe_latest, latest_to_json, show_progress},
+    backup::{describe_latest, latest_to_json, parse_time, show_progress},
     check, cli_authority,
     database::event,
     record_audit,
@@ -122,10 +122,6 @@ fn restore_to_server(
         let rows = pluralize(rows, "row", "rows");
         format!("restored {} into {into} in {:.1?}: {rows}, equal to the backup", path.display(), restored.took)
     })
-}
-
-pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
-    Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-01-02T03:04:05Z".to_owned())
 }
 
 fn restore_latest(common: &Common, config: Config, args: &RestoreArgs) -> Result<()> {

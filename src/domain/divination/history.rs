@@ -7,6 +7,7 @@
 
 mod hiding;
 mod orphans;
+mod state;
 mod sums;
 
 use std::{borrow::Cow, ops::ControlFlow};
@@ -28,7 +29,8 @@ use crate::{
 };
 
 use self::{
-    hiding::{HistoryState, hidden_ranges_in, state_in},
+    hiding::hidden_ranges_in,
+    state::{HistoryState, state_in},
     sums::Sums,
 };
 pub use self::{

@@ -11,9 +11,9 @@ mod counted_days;
 mod counted_range;
 pub mod erasure;
 mod packing;
+pub mod unlisted;
 mod queue;
 pub mod search;
-pub mod unlisted;
 
 use std::{
     collections::HashMap,

@@ -25,13 +25,12 @@ use crate::providers::{Failure, FailureKind, WallClock};
 
 use answer::{AlipayResponse, ResponseFault};
 use calls::{AlipayOperation, CLOSE, QUERY, QUERY_BILL, QUERY_REFUND, REFUND, refusal};
-pub(super) use certificates::AlipayCertificateNumbers;
 pub use certificates::AlipayCertificateTexts;
 use certificates::AlipayCertificates;
 pub use settings::AlipaySettings;
 
 mod bill;
-mod certificates;
+pub(super) mod certificates;
 mod answer;
 mod calls;
 mod settings;

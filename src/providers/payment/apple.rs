@@ -26,12 +26,12 @@ pub use notification::{AppleEvent, AppleNotification, MAX_APPLE_NOTIFICATION_BYT
 pub use server::{
     AppleConsumption, AppleHistoryPage, AppleNotificationPage, AppleNotificationQuery, AppleRefundPreference,
 };
-pub use transaction::AppleTransaction;
-pub use verifier::{AppStoreVerifier, AppleEnvironment};
+pub use transaction::{AppleEnvironment, AppleTransaction};
+pub use verifier::AppStoreVerifier;
 
 mod chain;
-mod verifier;
 mod transaction;
+mod verifier;
 mod notification;
 mod server;
 #[cfg(test)]

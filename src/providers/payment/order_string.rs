@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::alipay::AlipayCertificateNumbers;
+use super::alipay::certificates::AlipayCertificateNumbers;
 use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
 use crate::providers::shanghai_time::shanghai_text;

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use super::sums::{self, Sums};
+use super::{
+    state::{HistoryState, state_in},
+    sums::{self, Sums},
+};
 use crate::{
     core::Core,
     domain::{identity::users, operations::deletions},
@@ -30,55 +33,6 @@ pub const RESTORINGS: [RateLimit; 2] = [
     RateLimit { name: "history-restorings", quota: 10, window: HOUR },
     RateLimit { name: "history-restorings-of-day", quota: 20, window: DAY },
 ];
-
-/// The numbers of a user's records.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HistoryState {
-    /// The highest sequence and the highest stored number of a change.
-    sequence: i64,
-    change: i64,
-    /// Records up to this sequence are hidden.
-    pub hidden_through: i64,
-    /// Records up to this sequence no longer count, and are about to be deleted.
-    pub surplus_through: i64,
-    /// A record up to this sequence changed at least with the number `restored_base` and its sequence.
-    restored_through: i64,
-    restored_base: i64,
-}
-
-impl HistoryState {
-    /// Returns the sequence of the next record. Greater than those of deleted records that were hidden.
-    pub fn next_sequence(self) -> i64 {
-        self.sequence.max(0).max(self.hidden_through).max(self.restored_through) + 1
-    }
-
-    /// Returns the number of the last change.
-    pub fn last_change(self) -> i64 {
-        self.change.max(self.restored_base + self.restored_through)
-    }
-}
-
-pub(super) fn state_in(tx: &Read<'_>, user: UserId) -> Result<HistoryState> {
-    tx.one(
-        "select coalesce((select max(sequence) from history where user_id = ?1), 0), \
-         coalesce((select max(change) from history where user_id = ?1), 0), \
-         coalesce((select max(through) from history_hidings where user_id = ?1), 0), \
-         coalesce((select max(surplus_through) from history_hidings where user_id = ?1), 0), \
-         coalesce((select max(through) from history_restorings where user_id = ?1), 0), \
-         coalesce((select max(base) from history_restorings where user_id = ?1), 0)",
-        [user.0],
-        |row| {
-            Ok(HistoryState {
-                sequence: row.get(0)?,
-                change: row.get(1)?,
-                hidden_through: row.get(2)?,
-                surplus_through: row.get(3)?,
-                restored_through: row.get(4)?,
-                restored_base: row.get(5)?,
-            })
-        },
-    )
-}
 
 /// Returns the sequence of the user's last hidden record, or 0.
 pub(super) fn hidden_through_in(tx: &Read<'_>, user: UserId) -> Result<i64> {

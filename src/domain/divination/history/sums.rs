@@ -3,7 +3,7 @@
 //! Every change of records moves them in its own transaction. Users with few records have no stored sums: their records
 //! are counted until a save finds more than [`COUNTED`].
 
-use super::hiding::{HistoryState, state_in};
+use super::state::{HistoryState, state_in};
 use crate::{
     error::Result,
     store::{Read, Write},

@@ -167,7 +167,7 @@ fn lock_backups(directory: &Path) -> Result<File> {
         let is_unfinished = name.starts_with(PREFIX) && name.contains(UNFINISHED);
         if is_unfinished || is_orphaned_manifest(directory, &name) {
             std::fs::remove_file(entry.path()).map_err(failed)?;
-        } else if name.starts_with(restore_test::DIRECTORY_PREFIX) {
+        } else if name.starts_with(restoring::DIRECTORY_PREFIX) {
             std::fs::remove_dir_all(entry.path()).map_err(failed)?;
         }
     }

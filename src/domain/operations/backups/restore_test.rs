@@ -6,27 +6,24 @@ use std::{
 };
 
 use secrecy::ExposeSecret;
-use tempfile::TempDir;
 
 use super::{
     BackupProgress, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
-    restoring::blame_backup,
+    restoring::{blame_backup, unpack},
 };
 use crate::{
     clock::Clock,
     config::Config,
     domain::money::ledger::verification,
-    error::{Code, Error, Result},
+    error::Result,
     keys::{SERVER_KEY, ServerKey},
     store::{
-        self, SCHEMA_VERSION, SchemaPolicy, Store, Tuning,
+        SchemaPolicy, Store, Tuning,
         backup::{DatabaseCopy, Faults},
-        files::{DATABASE, database_size, ensure_free_space},
+        files::DATABASE,
     },
 };
-
-pub(super) const DIRECTORY_PREFIX: &str = ".restore-test-";
 
 /// The result of a restore test.
 #[derive(Clone, Debug)]
@@ -64,23 +61,6 @@ pub(super) fn key_of(config: &Config, copy: &DatabaseCopy) -> Result<Option<Serv
 /// damage that stops the checks; storage errors. Other faults are part of the result.
 pub fn test_restore(config: &Config, path: &Path, clock: &Clock, progress: BackupProgress<'_>) -> Result<RestoreTest> {
     test_copy(config, path, clock, progress).map_err(|error| blame_backup(path, error))
-}
-
-/// Restores a backup into a temporary directory beside the backups, whose lock the caller holds. The next holder of the lock
-/// removes what a killed process left.
-pub(super) fn unpack(
-    config: &Config,
-    path: &Path,
-    copy: &DatabaseCopy,
-    progress: BackupProgress<'_>,
-) -> Result<TempDir> {
-    let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
-    let directory = directory.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-    // A migration keeps a copy of the old file and may write the whole database to the log.
-    let copies = if copy.schema_version()? < SCHEMA_VERSION { 3 } else { 1 };
-    ensure_free_space(directory.path(), database_size(path) * copies + config.backup.free_space.0)?;
-    store::restore::restore(copy, directory.path(), "before", &mut |done, total| progress("restoring", done, total))?;
-    Ok(directory)
 }
 
 fn test_copy(config: &Config, path: &Path, clock: &Clock, progress: BackupProgress<'_>) -> Result<RestoreTest> {

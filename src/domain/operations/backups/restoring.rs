@@ -6,12 +6,12 @@ use std::{
 };
 
 use secrecy::SecretString;
+use tempfile::TempDir;
 
 use super::{
     BackupProgress, database_path, ensure_known_schema, lock_backups,
     manifest::{self, Checksum},
     origin::{Origin, unproven},
-    restore_test::unpack,
 };
 use crate::{
     clock::Clock,
@@ -24,13 +24,15 @@ use crate::{
     error::{Code, Error, Result},
     keys::{SERVER_KEY, ServerKey},
     store::{
-        self, SchemaPolicy, Store, Tuning,
+        self, SCHEMA_VERSION, SchemaPolicy, Store, Tuning,
         backup::DatabaseCopy,
         files::{DATABASE, create_private_directory, database_size, ensure_free_space},
         lock::lock_alone,
     },
     types::Timestamp,
 };
+
+pub(super) const DIRECTORY_PREFIX: &str = ".restore-test-";
 
 /// The result of a restore.
 #[derive(Clone, Debug)]
@@ -154,6 +156,23 @@ fn open_sound(path: &Path, now: Timestamp) -> Result<DatabaseCopy> {
 
 fn damaged(path: &Path, cause: &str) -> Error {
     Error::new(Code::BackupUnusable).english_detail(format!("{} is damaged: {cause}.", path.display()))
+}
+
+/// Restores a backup into a temporary directory beside the backups, whose lock the caller holds. The next holder of the lock
+/// removes what a killed process left.
+pub(super) fn unpack(
+    config: &Config,
+    path: &Path,
+    copy: &DatabaseCopy,
+    progress: BackupProgress<'_>,
+) -> Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
+    let directory = directory.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
+    // A migration keeps a copy of the old file and may write the whole database to the log.
+    let copies = if copy.schema_version()? < SCHEMA_VERSION { 3 } else { 1 };
+    ensure_free_space(directory.path(), database_size(path) * copies + config.backup.free_space.0)?;
+    store::restore::restore(copy, directory.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    Ok(directory)
 }
 
 /// Reports damage found by the database engine as damage of the backup, the only file that was read.

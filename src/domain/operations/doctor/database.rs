@@ -26,7 +26,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<CheckFact>
     };
     let store = &services.core.store;
     if let Some(report) = store.server_report()? {
-        return database_server::checks(*services, report);
+        return Ok(database_server::checks(services.core, report, schema(services)?));
     }
     let faults = store.require_file()?.faults()?;
     let (wal_bytes, rows) = (store.writer_load().wal_bytes, faults.dangling);
@@ -45,7 +45,7 @@ pub(super) fn database(installation: &Installation<'_>) -> Result<Vec<CheckFact>
 }
 
 /// Compares the schema with the program's: a missing trigger or index shows nowhere else.
-pub(super) fn schema(services: &Services<'_>) -> Result<CheckFact> {
+fn schema(services: &Services<'_>) -> Result<CheckFact> {
     let faults = services.core.store.schema_faults()?;
     Ok(if faults.is_empty() {
         CheckFact::SchemaVersion { version: SCHEMA_VERSION }

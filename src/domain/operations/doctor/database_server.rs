@@ -1,8 +1,8 @@
 //! Checks of a PostgreSQL server.
 
-use super::{CheckFact, Services};
+use super::CheckFact;
 use crate::{
-    error::Result,
+    core::Core,
     store::{OLDEST_SERVER_VERSION, ServerReport},
 };
 
@@ -11,20 +11,21 @@ const MAX_CLOCK_DIFFERENCE: i64 = 1_000;
 /// Rows below this number cost little, however many of them are dead.
 const FEW_ROWS: i64 = 100_000;
 
-pub(super) fn checks(services: Services<'_>, report: ServerReport) -> Result<Vec<CheckFact>> {
-    let (core, now) = (services.core, services.core.clock.now());
+/// Returns the checks of the server with that of the schema.
+pub(super) fn checks(core: &Core, report: ServerReport, schema: CheckFact) -> Vec<CheckFact> {
+    let now = core.clock.now();
     let milliseconds = (report.at - now.0).abs();
     let (used, accepted) = (report.connections, report.max_connections);
     let needed = core.config.database.long_reads + core.config.server.worker_threads() + 3;
     let (live, dead) = (report.live_rows, report.dead_rows);
     let (version, standbys, encoding) = (report.version, report.synchronous_standbys, report.encoding);
-    Ok(vec![
+    vec![
         if report.version_number >= OLDEST_SERVER_VERSION {
             CheckFact::ServerVersion { version }
         } else {
             CheckFact::ServerTooOld { version }
         },
-        super::database::schema(&services)?,
+        schema,
         if report.has_fsync && report.has_full_page_writes { CheckFact::FsyncOn {} } else { CheckFact::FsyncOff {} },
         match (report.standbys, standbys.is_empty()) {
             (0, true) => CheckFact::NoStandbys {},
@@ -49,5 +50,5 @@ pub(super) fn checks(services: Services<'_>, report: ServerReport) -> Result<Vec
         },
         if report.is_superuser { CheckFact::RoleSuperuser {} } else { CheckFact::RoleOrdinary {} },
         CheckFact::Copies { copies: report.copies },
-    ])
+    ]
 }

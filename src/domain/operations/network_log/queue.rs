@@ -4,7 +4,6 @@
 //! memory. Entries that find the queue full are counted by route.
 
 use std::{
-    collections::BTreeMap,
     mem,
     net::IpAddr,
     sync::{Mutex, OnceLock},
@@ -12,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::unlisted;
+use super::unlisted::{self, Unlisted};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     types::{Timestamp, UserId},
@@ -69,9 +68,6 @@ impl RequestId {
         std::str::from_utf8(&self.text[..self.length.into()]).unwrap_or_default()
     }
 }
-
-/// The numbers of requests that are in no list, by the template of their route.
-pub(super) type Unlisted = BTreeMap<Option<&'static str>, u64>;
 
 #[derive(Default)]
 pub(super) struct EntryQueue {

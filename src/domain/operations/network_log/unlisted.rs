@@ -1,11 +1,12 @@
 //! Requests that found the queue of the log full, counted by route. They are in no list and no other count.
 
 use std::{
+    collections::BTreeMap,
     mem,
     time::{Duration, Instant},
 };
 
-use super::{NetworkLog, counted_days::PERIOD, queue::Unlisted};
+use super::{NetworkLog, counted_days::PERIOD};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     error::Result,
@@ -14,6 +15,9 @@ use crate::{
 };
 
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The numbers of requests that are in no list, by the template of their route.
+pub(super) type Unlisted = BTreeMap<Option<&'static str>, u64>;
 
 /// The requests to one route that are in no list.
 #[derive(Clone, Debug, PartialEq, Eq)]

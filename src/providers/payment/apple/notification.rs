@@ -5,10 +5,7 @@
 
 use serde::Deserialize;
 
-use super::{
-    transaction::AppleTransaction,
-    verifier::{AppStoreVerifier, AppleEnvironment},
-};
+use super::{transaction::AppleEnvironment, transaction::AppleTransaction, verifier::AppStoreVerifier};
 use crate::providers::json;
 use crate::providers::payment::{Rejection, RejectionReason};
 

@@ -5,7 +5,9 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    AppStore, PROVIDER, notification::AppleNotification, transaction::AppleTransaction, verifier::AppleEnvironment,
+    AppStore, PROVIDER,
+    notification::AppleNotification,
+    transaction::{AppleEnvironment, AppleTransaction},
 };
 use crate::providers::json;
 use crate::{

@@ -2,8 +2,20 @@
 
 use serde::Deserialize;
 
-use super::verifier::AppleEnvironment;
-use crate::providers::payment::purchase::{PurchaseBinding, PurchaseFault};
+use crate::{
+    providers::payment::purchase::{PurchaseBinding, PurchaseFault},
+    types::named_enum,
+};
+
+named_enum! {
+    /// An environment whose messages Apple signs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum AppleEnvironment {
+        Production = "Production",
+        /// Purchases there cost nothing.
+        Sandbox = "Sandbox",
+    }
+}
 
 /// 100 %, in thousandths of a percent.
 const WHOLE: u64 = 100_000;

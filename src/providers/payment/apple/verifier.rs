@@ -6,22 +6,12 @@
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{chain::ChainVerifier, transaction::AppleTransaction};
-use crate::providers::json;
-use crate::{
-    providers::{jws::CompactJws, payment::RejectionReason},
-    types::named_enum,
+use super::{
+    chain::ChainVerifier,
+    transaction::{AppleEnvironment, AppleTransaction},
 };
-
-named_enum! {
-    /// An environment whose messages Apple signs.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub enum AppleEnvironment {
-        Production = "Production",
-        /// Purchases there cost nothing.
-        Sandbox = "Sandbox",
-    }
-}
+use crate::providers::json;
+use crate::providers::{jws::CompactJws, payment::RejectionReason};
 
 /// Verifies messages about one app.
 pub struct AppStoreVerifier {
