@@ -12,10 +12,9 @@ use super::{
     views::{
         assets,
         context::{BASE, ConsoleTheme, Flash, ViewContext, Viewer, Waiting, href},
-        format::{ShownCount, Zone},
+        format::Zone,
         forms::ProofField,
         layout,
-        lists::Rows,
         texts::{Language, Text, Tone},
     },
 };
@@ -37,7 +36,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{body::require_few_fields, reply, request_context::RequestContext, request_meta::RequestMeta},
     store::Read,
-    types::{Locale, PageRequest, Paginated, Secret, Timestamp, clean},
+    types::{Locale, PageRequest, Secret, Timestamp, clean},
 };
 
 /// Rows on one page of a list.
@@ -327,18 +326,6 @@ pub fn refusal(app: &App, meta: &RequestMeta, headers: &HeaderMap, error: &Error
     let mut response = page(status, layout::error(&cx, status.as_u16(), error.code.name(), &detail));
     protect(&mut response);
     response
-}
-
-/// Converts a numbered page of an operation into rows with a cursor.
-pub fn rows<T, R>(page: PageRequest, found: Paginated<T>, row: impl Fn(T) -> R) -> Rows<R> {
-    let total = u64::try_from(found.total).unwrap_or(0);
-    let is_last = u64::from(page.number) * u64::from(page.size) >= total;
-    Rows {
-        items: found.items.into_iter().map(row).collect(),
-        total: Some(ShownCount::exact(total)),
-        next: (!is_last).then(|| (page.number + 1).to_string()),
-        is_later: page.number > 1,
-    }
 }
 
 /// Returns true for the address of a page. Others are no target of a redirect.

@@ -9,16 +9,15 @@ use crate::{
         compare::{self as comparison, ComparedText, TimedRuling},
         engine::ContentType,
         policy::{self, Service},
-        shadow_mode::{self, Disagreement},
-        status,
+        shadow_mode, status,
     },
     error::{Code, Result},
     http::{
         console::{
-            request::{ConsoleRequest, message_of, ok, page, rows},
+            request::{ConsoleRequest, message_of, ok, page},
             views::{
-                lists::Listing,
-                pages::moderation::{self as view, Compared, DisagreementRow, RejectedSwitch, ServicesPage},
+                lists::{Listing, Rows},
+                pages::moderation::{self as view, Compared, RejectedSwitch, ServicesPage},
                 texts::Text,
             },
         },
@@ -48,24 +47,10 @@ async fn collect(console: &ConsoleRequest) -> Result<ServicesPage> {
         word_count: state.words.total,
         compared: None,
         text: String::new(),
-        disagreements: Listing::Rows(rows(page, found, row)),
+        disagreements: Listing::Rows(Rows::numbered(page, found)),
         rejected: None,
         step_up: console.step_up()?,
     })
-}
-
-fn row(found: Disagreement) -> DisagreementRow {
-    DisagreementRow {
-        at: found.at,
-        content_type: found.content_type,
-        masked_text: found.masked_text,
-        local: verdict(found.local_allowed),
-        external: verdict(found.external_allowed),
-    }
-}
-
-fn verdict(allowed: bool) -> String {
-    if allowed { "allowed" } else { "refused" }.to_owned()
 }
 
 pub async fn compare(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
@@ -74,7 +59,7 @@ pub async fn compare(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let found = console.context.blocking(move |app| comparison::compare(&app.moderation, &compared)).await?;
     let timed = |service, timed: TimedRuling| {
         let milliseconds = i64::try_from(timed.took.as_millis()).unwrap_or(i64::MAX);
-        (service, verdict(timed.ruling.allowed), milliseconds)
+        (service, view::verdict(timed.ruling.allowed).to_owned(), milliseconds)
     };
     let external = match found.external {
         Ok(ruling) => timed(Service::External, ruling),

@@ -16,16 +16,16 @@ use crate::{
         phrase_warning::PhraseWarning,
         status,
         word_list::{self, WordChoice},
-        words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordEntry, WordQuery},
+        words::{self, CSV_HEADER, ImportOptions, UNTYPED, WordQuery},
     },
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
             csv,
-            request::{ConsoleRequest, message_of, ok, page, rows},
+            request::{ConsoleRequest, message_of, ok, page},
             views::{
-                lists::Listing,
-                pages::moderation::{self as view, ImportPreview, Tested, TestedMatch, WordRow, WordWarning, Words},
+                lists::{Listing, Rows},
+                pages::moderation::{self as view, ImportPreview, Tested, TestedMatch, WordWarning, Words},
                 texts::Text,
             },
         },
@@ -58,21 +58,12 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
             Ok((found, word_list::allowed_phrases(&app.core)?, status::current(&app.moderation)?))
         })
         .await?;
-    let row = |WordEntry { word, created_at }: WordEntry| WordRow {
-        word: word.text,
-        kind: word.kind,
-        by_sound: word.by_sound,
-        severity: word.severity,
-        tags: word.tags,
-        content_types: word.content_types.names().into_iter().map(ToOwned::to_owned).collect(),
-        created_at,
-    };
     Ok(Words {
         part: part.unwrap_or_default(),
         kind: kind.unwrap_or_default(),
         tag: tag.unwrap_or_default(),
         types: state.words.kinds.into_iter().map(|kind| (kind.kind, kind.count)).collect(),
-        listing: Listing::Rows(rows(page, found, row)),
+        listing: Listing::Rows(Rows::numbered(page, found)),
         allowed,
         version: state.words.version,
         version_in_force: state.active_version,

@@ -8,7 +8,9 @@ use crate::{
             engine::{MatchWay, Severity},
             policy::Service,
             reviews::ReviewState,
+            shadow_mode::Disagreement,
             violations::{NameCount, ViolationRecord, Violator},
+            words::WordEntry,
         },
         operations::health_report::ProviderState,
     },
@@ -287,18 +289,35 @@ fn decided(cx: &ViewContext, rows: &[DecidedRow]) -> Markup {
     )
 }
 
-/// A listed word.
-#[derive(Clone, Debug)]
-pub struct WordRow {
-    pub word: String,
-    pub kind: String,
-    pub by_sound: bool,
-    pub severity: Severity,
-    pub tags: Vec<String>,
-    /// The only content types in which it is looked for; empty for all.
-    pub content_types: Vec<String>,
-    pub created_at: Timestamp,
-}
+/// The columns of the word list.
+const WORD: &[Column<WordEntry>] = &[
+    column(text(Text::Word), |entry| Cell::text(&entry.word.text)),
+    column(text(Text::ViolationType), |entry| {
+        let (kind, tags) = (entry.word.kind.clone(), entry.word.tags.clone());
+        Cell::html(move |cx| {
+            html! {
+                (texts::code(cx.language, &kind)) @for tag in &tags { " " span.badge.neutral { (tag) } }
+            }
+        })
+    }),
+    column(text(Text::BySound), |entry| Cell::Label(if entry.word.by_sound { Text::Yes } else { Text::No })),
+    column(text(Text::Severity), |entry| Cell::word(entry.word.severity)),
+    column(text(Text::AppliesTo), |entry| {
+        let names = entry.word.content_types.names();
+        Cell::html(move |cx| html! { (applies_to(cx, &names)) })
+    }),
+    column(time(Text::Added), |entry| Cell::Time(entry.created_at)),
+    column(text(Text::Action), |entry| {
+        let word = entry.word.text.clone();
+        Cell::html(move |cx| {
+            let form = html! {
+                input type="hidden" name="word" value=(word);
+                button.button.small type="submit" { (cx.t(Text::Remove)) span.sr { " " (word) } }
+            };
+            forms::post(cx, &href("moderation/words/remove"), &form)
+        })
+    }),
+];
 
 /// The ruling about a tested text.
 #[derive(Clone, Debug)]
@@ -327,7 +346,7 @@ pub struct Words {
     pub kind: String,
     pub tag: String,
     pub types: Vec<(String, i64)>,
-    pub listing: Listing<WordRow>,
+    pub listing: Listing<WordEntry>,
     pub allowed: Vec<String>,
     pub version: i64,
     pub version_in_force: i64,
@@ -407,15 +426,6 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         export: None,
         bulk: None,
     };
-    let columns = [
-        text(Text::Word),
-        text(Text::ViolationType),
-        text(Text::BySound),
-        text(Text::Severity),
-        text(Text::AppliesTo),
-        time(Text::Added),
-        text(Text::Action),
-    ];
     let body = html! {
         (layout::heading(cx.t(Text::WordList), None, &html! {
             span.hint { (texts::list_version(cx.language, page.version, page.version_in_force)) }
@@ -427,18 +437,7 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         }
         (lists::filters(cx, &filters))
         section.card aria-label=(cx.t(Text::WordList)) {
-            (lists::list(cx, &view, &columns, &page.listing, |row| vec![
-                html! { (row.word) },
-                html! { (texts::code(cx.language, &row.kind)) @for tag in &row.tags { " " span.badge.neutral { (tag) } } },
-                html! { (cx.t(if row.by_sound { Text::Yes } else { Text::No })) },
-                html! { (cx.word(&row.severity)) },
-                html! { (applies_to(cx, &row.content_types)) },
-                cx.cell_time(row.created_at),
-                forms::post(cx, &href("moderation/words/remove"), &html! {
-                    input type="hidden" name="word" value=(row.word);
-                    button.button.small type="submit" { (cx.t(Text::Remove)) span.sr { " " (row.word) } }
-                }),
-            ]))
+            (lists::list(cx, &view, &cells::headings(WORD), &page.listing, |row| cells::cells(cx, WORD, row)))
         }
         div.columns {
             (panel("allowed", cx.t(Text::AllowedPhrases), &allowed(cx, page)))
@@ -479,7 +478,7 @@ fn action_badge(cx: &ViewContext, action: &str) -> Markup {
 }
 
 /// Returns the names of content types, or the text for all of them.
-fn applies_to(cx: &ViewContext, content_types: &[String]) -> String {
+fn applies_to(cx: &ViewContext, content_types: &[&str]) -> String {
     if content_types.is_empty() {
         return cx.t(Text::AllTexts).to_owned();
     }
@@ -549,15 +548,18 @@ fn import_form(cx: &ViewContext, page: &Words) -> Markup {
     }
 }
 
-/// A text on which both services differ.
-#[derive(Clone, Debug)]
-pub struct DisagreementRow {
-    pub at: Timestamp,
-    pub content_type: String,
-    pub masked_text: String,
-    /// `allowed` or `refused`.
-    pub local: String,
-    pub external: String,
+/// The columns of texts about which the services disagree.
+const DISAGREEMENT: &[Column<Disagreement>] = &[
+    column(text(Text::MaskedText), |found| Cell::Quoted(found.masked_text.clone())),
+    column(text(Text::ContentType), |found| Cell::word(found.content_type.clone())),
+    column(text(Text::LocalService), |found| Cell::state(verdict(found.local_allowed))),
+    column(text(Text::ExternalService), |found| Cell::state(verdict(found.external_allowed))),
+    column(time(Text::Time), |found| Cell::Time(found.at)),
+];
+
+/// Returns the code of a ruling.
+pub const fn verdict(is_allowed: bool) -> &'static str {
+    if is_allowed { "allowed" } else { "refused" }
 }
 
 /// The rulings of both services about one text: service, ruling, milliseconds.
@@ -579,7 +581,7 @@ pub struct ServicesPage {
     pub word_count: i64,
     pub compared: Option<Compared>,
     pub text: String,
-    pub disagreements: Listing<DisagreementRow>,
+    pub disagreements: Listing<Disagreement>,
     /// The rejected act, with its typed reason and message.
     pub rejected: Option<RejectedSwitch>,
     pub step_up: ProofField,
@@ -624,13 +626,6 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
         bulk: None,
         export: None,
     };
-    let columns = [
-        text(Text::MaskedText),
-        text(Text::ContentType),
-        text(Text::LocalService),
-        text(Text::ExternalService),
-        time(Text::Time),
-    ];
     let body = html! {
         (layout::heading(cx.t(Text::Services), None, &html! {}))
         div.columns {
@@ -662,13 +657,7 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
                 }
             }))
         }
-        (panel("disagreements-panel", cx.t(Text::Disagreements), &lists::list(cx, &view, &columns, &page.disagreements, |row| vec![
-            html! { span.quoted { (row.masked_text) } },
-            html! { (texts::code(cx.language, &row.content_type)) },
-            parts::state(cx, &row.local),
-            parts::state(cx, &row.external),
-            cx.cell_time(row.at),
-        ])))
+        (panel("disagreements-panel", cx.t(Text::Disagreements), &lists::list(cx, &view, &cells::headings(DISAGREEMENT), &page.disagreements, |row| cells::cells(cx, DISAGREEMENT, row))))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Services), Place::Compare, body))
 }

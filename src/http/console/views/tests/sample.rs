@@ -26,9 +26,11 @@ use crate::{
         },
         messaging::feedback::FeedbackState,
         moderation::{
-            engine::{MatchWay, Severity},
+            engine::{ContentTypes, MatchWay, Severity, Word},
             policy::Service,
             reviews::ReviewState,
+            shadow_mode::Disagreement,
+            words::WordEntry,
         },
         money::{
             ledger::{Asset, EntryKind, LedgerAccount},
@@ -675,13 +677,15 @@ pub fn words() -> Words {
     let items = [("代练", "ads"), ("刷单", "fraud"), ("赌博", "gambling"), ("发票", "ads")]
         .iter()
         .enumerate()
-        .map(|(index, (word, kind))| WordRow {
-            word: (*word).into(),
-            kind: (*kind).into(),
-            by_sound: index != 3,
-            severity: Severity::ALL[index % 3],
-            tags: if index == 1 { vec!["money".into(), "student".into()] } else { Vec::new() },
-            content_types: if index == 0 { vec!["nickname".into(), "signature".into()] } else { Vec::new() },
+        .map(|(index, (word, kind))| WordEntry {
+            word: Word {
+                text: (*word).into(),
+                kind: (*kind).into(),
+                by_sound: index != 3,
+                severity: Severity::ALL[index % 3],
+                tags: if index == 1 { vec!["money".into(), "student".into()] } else { Vec::new() },
+                content_types: ContentTypes::ALL,
+            },
             created_at: ago(index as i64 * 12 * DAY),
         })
         .collect();
@@ -735,12 +739,16 @@ pub fn words() -> Words {
 }
 
 pub fn services() -> ServicesPage {
-    let items = vec![DisagreementRow {
-        at: ago(3 * HOUR),
+    let items = vec![Disagreement {
+        id: 1,
         content_type: "question".into(),
+        decided_by: "local".into(),
+        local_allowed: false,
+        external_allowed: true,
+        words: Vec::new(),
+        labels: Vec::new(),
         masked_text: "反**宣传日问卦".into(),
-        local: "refused".into(),
-        external: "allowed".into(),
+        at: ago(3 * HOUR),
     }];
     ServicesPage {
         selected: Service::Local,
