@@ -53,7 +53,7 @@ fn declarations_json() -> Value {
 
 fn show(common: &Common) -> Result<()> {
     let shown = common.load_for_service(preflight::faults)?.shown;
-    let to_json = |setting: &ResolvedSetting| json!({ "name": setting.name, "value": setting.to_json(), "origin": setting.origin });
+    let to_json = |setting: &ResolvedSetting| json!({ "name": setting.name, "value": setting.to_json(), "origin": setting.origin.to_string() });
     common.output(&shown.iter().map(to_json).collect::<Vec<_>>(), || {
         let rows = shown.iter().map(|ResolvedSetting { name, value, origin }| row![name, shorten(value), origin]);
         table(["setting", "value", "from"], rows)

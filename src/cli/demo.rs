@@ -11,8 +11,8 @@ use super::{Common, serve::ScheduleArgs};
 use crate::{
     app::{App, OpenMode},
     config::{
-        AuthConfig, BackupConfig, Config, DEMO_ORIGIN, Directory, LoadedConfig, PathsConfig, ResolvedSetting,
-        ServerConfig, Sources, load,
+        AuthConfig, BackupConfig, Config, Directory, LoadedConfig, PathsConfig, ResolvedSetting, ServerConfig,
+        SettingOrigin, Sources, load,
     },
     domain::operations::demo::{self, DemoServices, PHONE_NUMBER, SeededDemo},
     error::{Error, Result},
@@ -130,7 +130,7 @@ fn shown_settings(settings: Vec<ResolvedSetting>, defaults: &[ResolvedSetting]) 
         if is_kept(&setting.name) || value == setting.value {
             return setting;
         }
-        ResolvedSetting { value: value.to_owned(), origin: DEMO_ORIGIN.to_owned(), ..setting }
+        ResolvedSetting { value: value.to_owned(), origin: SettingOrigin::Demo, ..setting }
     };
     settings.into_iter().map(value_of).collect()
 }

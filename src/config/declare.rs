@@ -1,5 +1,7 @@
 //! The macro that turns one declaration into a field, a key, a variable, a flag and help.
 
+use std::fmt;
+
 /// The declaration of a setting.
 #[derive(Debug)]
 pub struct Declaration {
@@ -29,8 +31,29 @@ impl Declaration {
     }
 }
 
-/// The origin of values that a demonstration replaces.
-pub const DEMO_ORIGIN: &str = "demo";
+/// The place that a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingOrigin {
+    Default,
+    /// A demonstration replaces the value.
+    Demo,
+    /// The path of the configuration file.
+    File(String),
+    /// The name of the variable.
+    Environment(String),
+    CommandLine(&'static str),
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::Demo => formatter.write_str("demo"),
+            Self::File(name) | Self::Environment(name) => formatter.write_str(name),
+            Self::CommandLine(flag) => write!(formatter, "--{flag}"),
+        }
+    }
+}
 
 /// The value of a setting and its origin, for `config show`. Secrets are masked.
 #[derive(Clone, Debug)]
@@ -38,7 +61,7 @@ pub struct ResolvedSetting {
     pub name: String,
     /// As in the TOML file; empty if unset.
     pub value: String,
-    pub origin: String,
+    pub origin: SettingOrigin,
 }
 
 impl ResolvedSetting {

@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use declare::{DEMO_ORIGIN, Declaration, ResolvedSetting};
+pub use declare::{Declaration, ResolvedSetting, SettingOrigin};
 pub use masking::mask_url_secrets;
 pub use match_rule::{CONTENT_TYPES, MATCH_WAYS, MatchRule, SEVERITIES};
 pub use settings::*;

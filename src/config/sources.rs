@@ -10,7 +10,7 @@ use std::{
 use toml::Value;
 
 use super::{
-    Config, DECLARATIONS, Declaration, ResolvedSetting, configuration_error,
+    Config, DECLARATIONS, Declaration, ResolvedSetting, SettingOrigin, configuration_error,
     values::{RawSetting, SettingValue},
 };
 use crate::{error::Result, types::without_byte_order_mark};
@@ -124,7 +124,7 @@ pub struct LoadedConfig {
 impl LoadedConfig {
     /// Returns true if the setting was not configured.
     pub fn is_default(&self, name: &str) -> bool {
-        self.shown.iter().any(|setting| setting.name == name && setting.origin == "default")
+        self.shown.iter().any(|setting| setting.name == name && setting.origin == SettingOrigin::Default)
     }
 }
 
@@ -262,11 +262,11 @@ impl Resolver {
         }
     }
 
-    fn find(&mut self, declaration: &Declaration) -> Option<(RawSetting, String)> {
+    fn find(&mut self, declaration: &Declaration) -> Option<(RawSetting, SettingOrigin)> {
         let from_environment = self.in_environment(declaration)?;
         let name = declaration.name();
         if let (Some(text), Some(flag)) = (self.sources.flags.get(&name), declaration.flag) {
-            return Some((RawSetting::Text(text.clone()), format!("--{flag}")));
+            return Some((RawSetting::Text(text.clone()), SettingOrigin::CommandLine(flag)));
         }
         if let Some(found) = from_environment {
             return Some(found);
@@ -274,19 +274,19 @@ impl Resolver {
         if let Some(value) = self.in_file(declaration) {
             let path = self.sources.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
             return match raw_of(value) {
-                Ok(raw) => Some((raw, path)),
+                Ok(raw) => Some((raw, SettingOrigin::File(path))),
                 Err(fault) => {
                     self.faults.push(format!("{name}: {fault} (from {path})"));
                     None
                 }
             };
         }
-        Some((RawSetting::Text(declaration.default.to_owned()), "default".to_owned()))
+        Some((RawSetting::Text(declaration.default.to_owned()), SettingOrigin::Default))
     }
 
     /// Returns the value of the variable, or of the file that `…_FILE` names. The outer `None` means a fault.
     #[expect(clippy::option_option, reason = "the outer layer means that a fault was recorded")]
-    fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(RawSetting, String)>> {
+    fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(RawSetting, SettingOrigin)>> {
         let variable = declaration.variable();
         let file_variable = format!("{variable}_FILE");
         self.known_variables.extend([variable.clone(), file_variable.clone()]);
@@ -311,11 +311,11 @@ impl Resolver {
                 self.faults.push(format!("{}: both {variable} and {file_variable} are set", declaration.name()));
                 None
             }
-            (Some(value), None) => Some(Some((RawSetting::Text(value), variable))),
+            (Some(value), None) => Some(Some((RawSetting::Text(value), SettingOrigin::Environment(variable)))),
             (None, Some(path)) => match std::fs::read_to_string(&path) {
                 Ok(text) => {
                     let text = without_byte_order_mark(&text).trim_end_matches(['\r', '\n']);
-                    Some(Some((RawSetting::Text(text.to_owned()), file_variable)))
+                    Some(Some((RawSetting::Text(text.to_owned()), SettingOrigin::Environment(file_variable))))
                 }
                 Err(error) => {
                     // Only what is certainly a path is quoted: it may be the secret itself.

@@ -201,7 +201,7 @@ pub fn bundle(services: Option<Services<'_>>, checks: &[Check], settings: &[Reso
         } else {
             setting.value.as_str()
         };
-        json!({ "name": setting.name, "value": value, "origin": setting.origin })
+        json!({ "name": setting.name, "value": value, "origin": setting.origin.to_string() })
     });
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -736,6 +736,11 @@ texts! {
     NoAudit: "没有符合条件的记录", "No events match";
     SettingsLead: "当前生效的配置，只读。密钥已遮盖。", "The settings in effect, read-only. Secrets are masked.";
     Setting: "配置项", "Setting";
+    OriginDefault: "默认", "default";
+    OriginDemo: "演示", "demonstration";
+    OriginFile: "配置文件", "file";
+    OriginEnvironment: "环境变量", "environment";
+    OriginCommandLine: "命令行", "command line";
     ChangedOnly: "只看非默认值", "Only changed settings";
     LogLevel: "最低级别", "Least level";
     LogTarget: "来源模块", "Target";
@@ -743,10 +748,11 @@ texts! {
     NoLines: "没有符合条件的日志", "No lines match";
 }
 
-macro_rules! codes {
-    ($($code:literal: $chinese:literal, $english:literal;)*) => {
-        /// Translates a stored code. Unknown codes are shown as they are.
-        pub fn code(language: Language, code: &str) -> &str {
+/// Declares a function that returns the words of a name, or the name if it is unknown.
+macro_rules! names {
+    ($(#[$about:meta])* $function:ident: $($code:literal: $chinese:literal, $english:literal;)*) => {
+        $(#[$about])*
+        pub fn $function(language: Language, code: &str) -> &str {
             match (code, language) {
                 $(($code, Language::Chinese) => $chinese, ($code, Language::English) => $english,)*
                 _ => code,
@@ -755,7 +761,9 @@ macro_rules! codes {
     };
 }
 
-codes! {
+names! {
+    /// Translates a stored code.
+    code:
     "store_purchases": "应用商店购买", "app store purchases";
     "refund": "退款收回", "claw-back";
     "apple": "App Store", "App Store";
@@ -880,11 +888,6 @@ codes! {
     "failure_share": "失败比例", "share of failures";
     "distinct_users": "不同用户数", "distinct users";
     "request_rate": "请求频率", "request rate";
-    "default": "默认", "default";
-    "demo": "演示", "demonstration";
-    "file": "配置文件", "file";
-    "environment": "环境变量", "environment";
-    "command_line": "命令行", "command line";
     "push": "推送", "pushes";
     "webhook": "回调地址", "webhook";
     "mail": "邮件", "mail";
@@ -909,6 +912,103 @@ codes! {
     "": "", "";
 }
 
+names! {
+    /// Translates the name of a table in a deletion preview.
+    table:
+    "users": "用户", "users";
+    "identities": "第三方身份", "identities";
+    "used_identity_tokens": "已用的身份令牌", "used identity tokens";
+    "history_sums": "占卜记录合计", "sums of history records";
+    "codes": "有效验证码", "active codes";
+    "code_sends": "验证码发送记录", "sent codes";
+    "code_counts": "验证码计数", "counts of codes";
+    "code_messages": "验证码请求", "code messages";
+    "tokens": "登录令牌", "tokens";
+    "words": "词库", "words";
+    "allowed_phrases": "放行短语", "allowed phrases";
+    "word_changes": "词库变更", "changes of words";
+    "violations": "违规记录", "violations";
+    "disagreements": "判定不一致", "disagreements";
+    "history": "历史卦例", "history records";
+    "history_hidings": "历史隐藏次数", "hidings of history";
+    "history_restorings": "历史恢复次数", "restorations of history";
+    "account_erasures": "清除中的账号", "accounts being erased";
+    "interpretations": "解卦记录", "interpretations";
+    "chats": "对话", "chat turns";
+    "model_calls": "模型调用", "model calls";
+    "running_calls": "运行中的模型调用", "running model calls";
+    "model_usage": "模型用量", "model usage";
+    "figures": "统计", "figures";
+    "figure_marks": "统计进度", "marks of figures";
+    "active_users": "活跃用户", "active users";
+    "request_hours": "请求统计", "requests by hour";
+    "model_spending": "模型支出", "model spending";
+    "sessions": "起卦会话", "sessions";
+    "session_calls": "会话调用", "calls of sessions";
+    "session_snapshots": "会话快照", "snapshots of sessions";
+    "invite_codes": "邀请码", "invite codes";
+    "invites": "邀请", "invites";
+    "invite_addresses": "邀请地址", "invited addresses";
+    "balances": "余额", "balances";
+    "coins": "金币", "coins";
+    "points": "积分", "points";
+    "ledger_entries": "账本记录", "ledger entries";
+    "ledger_audit": "账本审计", "audit of the ledger";
+    "email_rewards": "邮箱奖励", "email rewards";
+    "idempotency_keys": "幂等键", "idempotency keys";
+    "admins": "管理员", "administrators";
+    "api_keys": "API密钥", "API keys";
+    "audit": "审计记录", "audit events";
+    "confirmations": "确认记录", "confirmations";
+    "payment_orders": "订单", "orders";
+    "payment_callbacks": "支付回调", "callbacks";
+    "payment_refunds": "退款", "refunds";
+    "sandbox_trades": "沙盒交易", "sandbox trades";
+    "preferences": "偏好", "preferences";
+    "notifications": "通知", "notifications";
+    "notification_blocks": "通知分块", "notification blocks";
+    "notification_readers": "通知阅读数", "notification readers";
+    "notification_recipients": "通知接收者", "notification recipients";
+    "notification_reads": "通知已读", "read notifications";
+    "notification_read_blocks": "通知已读分块", "read blocks";
+    "notification_marks": "通知标记", "notification marks";
+    "feedback": "反馈", "feedback";
+    "feedback_replies": "反馈回复", "replies to feedback";
+    "suspensions": "停用记录", "suspensions";
+    "staff_notes": "客服备注", "staff notes";
+    "releases": "应用版本", "releases";
+    "settings": "设置", "settings";
+    "network_log": "网络日志", "network log";
+    "access_log": "网络日志", "network log";
+    "access_log_erasures": "网络日志删除", "erasures of the network log";
+    "token_changes": "令牌变更", "changes of tokens";
+    "admin_tokens": "管理员会话", "sessions of administrators";
+}
+
+/// Returns the title of an alert. A colon and a provider may follow the rule.
+pub fn alert(language: Language, rule: &str) -> &str {
+    rule_title(language, rule.split(':').next().unwrap_or(rule))
+}
+
+names! {
+    /// Returns the title of a rule of alerts.
+    rule_title:
+    "payments_in_review": "有订单待处理", "Orders need a decision";
+    "ledger_mismatch": "账本不一致", "The ledger disagrees";
+    "ledger_repaired": "账本已自动修复", "The ledger was repaired";
+    "payment_mismatch": "付款与账本有差异", "Payments and ledger differ";
+    "disk_low": "磁盘空间不足", "The disk is almost full";
+    "backup_old": "备份过旧", "The last backup is old";
+    "backup_upload_failed": "备份上传失败", "Backups cannot be uploaded";
+    "backup_behind": "持续备份滞后", "Continuous backup is behind";
+    "backup_superseded": "已被另一台机器接管", "Another machine has taken over";
+    "certificate_expiring": "证书即将到期", "The certificate expires soon";
+    "code_budget": "验证码用量偏高", "Many codes were sent";
+    "database_damaged": "数据库损坏", "The database is damaged";
+    "condition_unknown": "无法取得健康状况", "Health is unknown";
+    "provider_down": "外部服务中断", "A provider is down";
+}
+
 /// Returns tone and text of a state.
 pub fn state(language: Language, state: &str) -> (Tone, &str) {
     let tone = match state {
@@ -921,109 +1021,6 @@ pub fn state(language: Language, state: &str) -> (Tone, &str) {
         _ => Tone::Neutral,
     };
     (tone, code(language, state))
-}
-
-/// Translates the name of a table in a deletion preview.
-pub fn table(language: Language, name: &str) -> &str {
-    let (chinese, english) = match name {
-        "users" => ("用户", "users"),
-        "identities" => ("第三方身份", "identities"),
-        "used_identity_tokens" => ("已用的身份令牌", "used identity tokens"),
-        "history_sums" => ("占卜记录合计", "sums of history records"),
-        "codes" => ("有效验证码", "active codes"),
-        "code_sends" => ("验证码发送记录", "sent codes"),
-        "code_counts" => ("验证码计数", "counts of codes"),
-        "code_messages" => ("验证码请求", "code messages"),
-        "tokens" => ("登录令牌", "tokens"),
-        "words" => ("词库", "words"),
-        "allowed_phrases" => ("放行短语", "allowed phrases"),
-        "word_changes" => ("词库变更", "changes of words"),
-        "violations" => ("违规记录", "violations"),
-        "disagreements" => ("判定不一致", "disagreements"),
-        "history" => ("历史卦例", "history records"),
-        "history_hidings" => ("历史隐藏次数", "hidings of history"),
-        "history_restorings" => ("历史恢复次数", "restorations of history"),
-        "account_erasures" => ("清除中的账号", "accounts being erased"),
-        "interpretations" => ("解卦记录", "interpretations"),
-        "chats" => ("对话", "chat turns"),
-        "model_calls" => ("模型调用", "model calls"),
-        "running_calls" => ("运行中的模型调用", "running model calls"),
-        "model_usage" => ("模型用量", "model usage"),
-        "figures" => ("统计", "figures"),
-        "figure_marks" => ("统计进度", "marks of figures"),
-        "active_users" => ("活跃用户", "active users"),
-        "request_hours" => ("请求统计", "requests by hour"),
-        "model_spending" => ("模型支出", "model spending"),
-        "sessions" => ("起卦会话", "sessions"),
-        "session_calls" => ("会话调用", "calls of sessions"),
-        "session_snapshots" => ("会话快照", "snapshots of sessions"),
-        "invite_codes" => ("邀请码", "invite codes"),
-        "invites" => ("邀请", "invites"),
-        "invite_addresses" => ("邀请地址", "invited addresses"),
-        "balances" => ("余额", "balances"),
-        "coins" => ("金币", "coins"),
-        "points" => ("积分", "points"),
-        "ledger_entries" => ("账本记录", "ledger entries"),
-        "ledger_audit" => ("账本审计", "audit of the ledger"),
-        "email_rewards" => ("邮箱奖励", "email rewards"),
-        "idempotency_keys" => ("幂等键", "idempotency keys"),
-        "admins" => ("管理员", "administrators"),
-        "api_keys" => ("API密钥", "API keys"),
-        "audit" => ("审计记录", "audit events"),
-        "confirmations" => ("确认记录", "confirmations"),
-        "payment_orders" => ("订单", "orders"),
-        "payment_callbacks" => ("支付回调", "callbacks"),
-        "payment_refunds" => ("退款", "refunds"),
-        "sandbox_trades" => ("沙盒交易", "sandbox trades"),
-        "preferences" => ("偏好", "preferences"),
-        "notifications" => ("通知", "notifications"),
-        "notification_blocks" => ("通知分块", "notification blocks"),
-        "notification_readers" => ("通知阅读数", "notification readers"),
-        "notification_recipients" => ("通知接收者", "notification recipients"),
-        "notification_reads" => ("通知已读", "read notifications"),
-        "notification_read_blocks" => ("通知已读分块", "read blocks"),
-        "notification_marks" => ("通知标记", "notification marks"),
-        "feedback" => ("反馈", "feedback"),
-        "feedback_replies" => ("反馈回复", "replies to feedback"),
-        "suspensions" => ("停用记录", "suspensions"),
-        "staff_notes" => ("客服备注", "staff notes"),
-        "releases" => ("应用版本", "releases"),
-        "settings" => ("设置", "settings"),
-        "network_log" | "access_log" => ("网络日志", "network log"),
-        "access_log_erasures" => ("网络日志删除", "erasures of the network log"),
-        "token_changes" => ("令牌变更", "changes of tokens"),
-        "admin_tokens" => ("管理员会话", "sessions of administrators"),
-        _ => return name,
-    };
-    match language {
-        Language::Chinese => chinese,
-        Language::English => english,
-    }
-}
-
-/// Returns the title of an alert.
-pub fn alert(language: Language, rule: &str) -> &str {
-    let (chinese, english) = match rule.split(':').next().unwrap_or(rule) {
-        "payments_in_review" => ("有订单待处理", "Orders need a decision"),
-        "ledger_mismatch" => ("账本不一致", "The ledger disagrees"),
-        "ledger_repaired" => ("账本已自动修复", "The ledger was repaired"),
-        "payment_mismatch" => ("付款与账本有差异", "Payments and ledger differ"),
-        "disk_low" => ("磁盘空间不足", "The disk is almost full"),
-        "backup_old" => ("备份过旧", "The last backup is old"),
-        "backup_upload_failed" => ("备份上传失败", "Backups cannot be uploaded"),
-        "backup_behind" => ("持续备份滞后", "Continuous backup is behind"),
-        "backup_superseded" => ("已被另一台机器接管", "Another machine has taken over"),
-        "certificate_expiring" => ("证书即将到期", "The certificate expires soon"),
-        "code_budget" => ("验证码用量偏高", "Many codes were sent"),
-        "database_damaged" => ("数据库损坏", "The database is damaged"),
-        "condition_unknown" => ("无法取得健康状况", "Health is unknown"),
-        "provider_down" => ("外部服务中断", "A provider is down"),
-        _ => return rule,
-    };
-    match language {
-        Language::Chinese => chinese,
-        Language::English => english,
-    }
 }
 
 /// Returns the title of an error page.

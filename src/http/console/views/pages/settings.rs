@@ -2,23 +2,35 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{ViewContext, href},
-    forms::{Control, Field},
-    layout::{self, PageBody, Place},
-    lists::{self, Filters, text},
-    parts,
-    texts::{self, Text, Tone},
+use crate::{
+    config::{ResolvedSetting, SettingOrigin},
+    http::console::views::{
+        context::{ViewContext, href},
+        forms::{Control, Field},
+        layout::{self, PageBody, Place},
+        lists::{self, Filters, text},
+        parts,
+        texts::{Text, Tone},
+    },
 };
 
-/// A setting. Secrets are masked.
+/// A setting with its explanation.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
-    pub name: String,
-    pub value: String,
-    /// `default`, `file`, `environment` or `command_line`.
-    pub source: String,
-    pub detail: String,
+    pub setting: ResolvedSetting,
+    pub detail: &'static str,
+}
+
+/// Renders the kind of the place that a value comes from.
+fn origin(cx: &ViewContext, origin: &SettingOrigin) -> Markup {
+    let (tone, text) = match origin {
+        SettingOrigin::Default => (Tone::Neutral, Text::OriginDefault),
+        SettingOrigin::Demo => (Tone::Notice, Text::OriginDemo),
+        SettingOrigin::File(_) => (Tone::Notice, Text::OriginFile),
+        SettingOrigin::Environment(_) => (Tone::Notice, Text::OriginEnvironment),
+        SettingOrigin::CommandLine(_) => (Tone::Notice, Text::OriginCommandLine),
+    };
+    parts::badge(tone, cx.t(text))
 }
 
 /// The settings, grouped by section.
@@ -57,10 +69,10 @@ pub fn page(cx: &ViewContext, page: &Settings) -> Markup {
             @if page.sections.is_empty() { section.card { p.empty { (cx.t(Text::NothingFound)) } } }
             @for (section, rows) in &page.sections {
                 (parts::panel(&format!("section-{section}"), section, &lists::table(cx, Text::Settings, &columns, rows.iter().map(|row| vec![
-                    html! { code { (row.name) } },
-                    html! { @if row.value.is_empty() { (parts::dash(cx)) } @else { code { (row.value) } } },
-                    parts::badge(if row.source == "default" { Tone::Neutral } else { Tone::Notice }, texts::code(cx.language, &row.source)),
-                    with_code(&row.detail),
+                    html! { code { (row.setting.name) } },
+                    html! { @if row.setting.value.is_empty() { (parts::dash(cx)) } @else { code { (row.setting.value) } } },
+                    origin(cx, &row.setting.origin),
+                    with_code(row.detail),
                 ]))))
             }
         }

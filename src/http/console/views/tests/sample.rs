@@ -12,6 +12,7 @@
 use std::path::PathBuf;
 
 use crate::{
+    config::{ResolvedSetting, SettingOrigin},
     domain::{
         identity::{
             accounts::CodeMessages,
@@ -1058,12 +1059,12 @@ pub fn keys() -> Keys {
 }
 
 pub fn settings() -> Settings {
-    let row = |name: &str, value: &str, source: &str, detail: &str| SettingRow {
-        name: name.into(),
-        value: value.into(),
-        source: source.into(),
-        detail: detail.into(),
+    let row = |name: &str, value: &str, origin: &SettingOrigin, detail| SettingRow {
+        setting: ResolvedSetting { name: name.into(), value: value.into(), origin: origin.clone() },
+        detail,
     };
+    let (default, file) = (SettingOrigin::Default, SettingOrigin::File("yarrow.toml".into()));
+    let environment = SettingOrigin::Environment("YARROW_PAYMENT_APP_ID".into());
     Settings {
         query: String::new(),
         is_changed_only: false,
@@ -1071,23 +1072,28 @@ pub fn settings() -> Settings {
             (
                 "limits".into(),
                 vec![
-                    row("limits.time_zone", "Asia/Shanghai", "default", "Time zone of days in limits and reports"),
-                    row("limits.page_size", "100", "default", "Most rows on a page"),
+                    row("limits.time_zone", "Asia/Shanghai", &default, "Time zone of days in limits and reports"),
+                    row("limits.page_size", "100", &default, "Most rows on a page"),
                 ],
             ),
             (
                 "payment".into(),
                 vec![
-                    row("payment.gateway", "alipay", "file", "Gateway of new orders"),
-                    row("payment.app_id", "2021000000000001", "environment", "Application id at the provider"),
-                    row("payment.private_key_file", "••••••", "environment", "RSA key of the application"),
+                    row("payment.gateway", "alipay", &file, "Gateway of new orders"),
+                    row("payment.app_id", "2021000000000001", &environment, "Application id at the provider"),
+                    row("payment.private_key_file", "••••••", &environment, "RSA key of the application"),
                 ],
             ),
             (
                 "llm".into(),
                 vec![
-                    row("llm.base_url", "https://api.deepseek.com/v1", "file", "Address of the provider"),
-                    row("llm.cost_per_day", "50.00", "command_line", "Money that may be spent in a day"),
+                    row("llm.base_url", "https://api.deepseek.com/v1", &file, "Address of the provider"),
+                    row(
+                        "llm.cost_per_day",
+                        "50.00",
+                        &SettingOrigin::CommandLine("cost"),
+                        "Money that may be spent in a day",
+                    ),
                 ],
             ),
         ],
