@@ -63,7 +63,7 @@ pub enum MissingCoins {
 }
 
 /// The changes of the balance of coins since the last purchase, which everyone can follow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Reckoning {
     /// The balance before the purchase; 0 if nothing was bought.
     pub before: i64,

@@ -19,7 +19,7 @@ use crate::{
         money::{
             coins,
             ledger::{self, Asset, LARGEST_ADJUSTMENT, LedgerEntry},
-            missing_coins::{self, Explanation, MissingCoins},
+            missing_coins::{self, Explanation, MissingCoins, Reckoning},
         },
         operations::{
             admins::roles::Right,
@@ -34,12 +34,11 @@ use crate::{
             views::{
                 cells::Column,
                 context::{ViewContext, user_href},
-                format::ShownMoney,
                 layout::Place,
                 list_page::{FilterField, Frame},
                 masked::Masked,
                 pages::{
-                    missing_coins::{CoinCause, CoinReckoning, CoinUse, CoinVerdict},
+                    missing_coins::CoinVerdict,
                     rows,
                     user::{self as view, UserForms, UserPage},
                 },
@@ -79,8 +78,8 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
         .context
         .report(move |app| {
             if !may_support {
-                let (cause, trade_no) = (CoinCause::Nothing, String::new());
-                let verdict = CoinVerdict { cause, reckoning: CoinReckoning::default(), trade_no, trade_error: None };
+                let (cause, reckoning) = (MissingCoins::Nothing, Reckoning::default());
+                let verdict = CoinVerdict { cause, reckoning, trade_no: String::new(), trade_error: None };
                 let found = support::collect_for_moderator(&app.core, user)?;
                 return Ok(user_page(found, verdict, Staff { revealed: None, remover }, forms));
             }
@@ -99,47 +98,6 @@ fn verdict(app: &App, user: UserId, trade_no: String, unknown: &str) -> Result<C
         }
         explanation => (explanation?, None),
     };
-    let cause = match cause {
-        MissingCoins::AccountSuspended { since } => CoinCause::AccountSuspended { since },
-        MissingCoins::OrderOpen(order) => CoinCause::OrderOpen {
-            amount: ShownMoney(order.amount.as_fen(), order.currency),
-            state: order.state,
-            at: order.created_at,
-            order_no: order.order_no,
-        },
-        MissingCoins::OtherAccount(order) => CoinCause::OtherAccount {
-            user_id: order.user.to_string(),
-            trade_no: trade_no.clone(),
-            order_no: order.order_no,
-        },
-        MissingCoins::Used { order, credited_at, uses, total } => CoinCause::Used {
-            credited_at,
-            order_no: order.order_no,
-            uses: uses
-                .into_iter()
-                .map(|used| CoinUse { at: used.created_at, coins: used.delta, kind: used.kind })
-                .collect(),
-            total,
-        },
-        MissingCoins::Refunded { order, at } => CoinCause::Refunded {
-            at,
-            coins: -order.coins_returned,
-            amount: ShownMoney(order.refunded.as_fen(), order.currency),
-            order_no: order.order_no,
-        },
-        MissingCoins::Deducted { coins, at } => CoinCause::Deducted { coins, at },
-        MissingCoins::PurchaseOpen(purchase) => {
-            CoinCause::PurchaseOpen { id: purchase.id.to_string(), state: purchase.state, at: purchase.created_at }
-        }
-        MissingCoins::PurchaseRefunded { purchase, at } => CoinCause::PurchaseRefunded {
-            id: purchase.id.to_string(),
-            at,
-            coins: -(purchase.returned + purchase.bonus_returned),
-        },
-        MissingCoins::Nothing => CoinCause::Nothing,
-    };
-    let changes = reckoning.changes.into_iter().collect();
-    let reckoning = CoinReckoning { before: reckoning.before, changes, balance: reckoning.balance };
     Ok(CoinVerdict { cause, reckoning, trade_no, trade_error })
 }
 

@@ -3,66 +3,29 @@
 use maud::{Markup, html};
 
 use crate::{
-    domain::money::{ledger::EntryKind, purchases::purchase::PurchaseState},
+    domain::money::{
+        missing_coins::{MissingCoins, Reckoning},
+        payments::order::Order,
+        purchases::purchase::StorePurchase,
+    },
     http::console::views::{
         context::{ViewContext, order_href, purchase_href, user_href},
-        format::{self, Timestamp},
+        format::{self, ShownMoney, Timestamp},
         forms::{self, Control, Field, field},
         lists::{self, number, text, time},
         parts,
         texts::{self, Text, Tone},
     },
-    providers::payment::OrderState,
 };
-
-/// A use of coins since the last purchase.
-#[derive(Clone, Debug)]
-pub struct CoinUse {
-    pub at: Timestamp,
-    pub coins: i64,
-    pub kind: EntryKind,
-}
 
 /// Uses that are shown, so that the reply stays in sight. A button leads to all.
 const SHOWN_USES: usize = 6;
 
-/// The cause of missing coins.
-#[derive(Clone, Debug)]
-pub enum CoinCause {
-    /// The account takes no entries because its balance disagrees with them.
-    AccountSuspended { since: Timestamp },
-    /// An order was created or paid, or is in review, and was not credited.
-    OrderOpen { order_no: String, state: OrderState, amount: format::ShownMoney, at: Timestamp },
-    /// The trade number belongs to an order of another user.
-    OtherAccount { order_no: String, user_id: String, trade_no: String },
-    /// The coins arrived and were used.
-    Used { credited_at: Timestamp, order_no: String, uses: Vec<CoinUse>, total: i64 },
-    /// A refund took the coins back.
-    Refunded { order_no: String, at: Timestamp, coins: i64, amount: format::ShownMoney },
-    /// The staff took coins.
-    Deducted { coins: i64, at: Timestamp },
-    /// A purchase in an app store is pending or refused.
-    PurchaseOpen { id: String, state: PurchaseState, at: Timestamp },
-    /// A store's refund took the coins back.
-    PurchaseRefunded { id: String, at: Timestamp, coins: i64 },
-    /// Nothing explains missing coins.
-    Nothing,
-}
-
-/// The changes of the balance since the last purchase.
-#[derive(Clone, Debug, Default)]
-pub struct CoinReckoning {
-    pub before: i64,
-    /// The sum of each kind of entry.
-    pub changes: Vec<(EntryKind, i64)>,
-    pub balance: i64,
-}
-
 /// The answer to "my coins are missing".
 #[derive(Clone, Debug)]
 pub struct CoinVerdict {
-    pub cause: CoinCause,
-    pub reckoning: CoinReckoning,
+    pub cause: MissingCoins,
+    pub reckoning: Reckoning,
     /// A trade number from the user's receipt, as typed.
     pub trade_no: String,
     pub trade_error: Option<String>,
@@ -70,14 +33,14 @@ pub struct CoinVerdict {
 
 /// Renders the answer with the reckoning, one button and a reply to copy.
 pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
-    let (tone, title, detail) = explain(cx, &verdict.cause);
+    let (tone, title, detail) = explain(cx, verdict);
     html! {
         section.card.verdict.(tone.class()) id="coins" aria-labelledby="coins-title" {
             header.card-head { h2 id="coins-title" { (cx.t(Text::MissingCoins)) } (parts::badge(tone, &title)) }
             (detail)
             (reckoning(cx, &verdict.reckoning))
             div.actions { (remedy(cx, user_id, &verdict.cause)) }
-            (reply(cx, &verdict.cause))
+            (reply(cx, verdict))
             details.help open[verdict.trade_error.is_some()] {
                 summary { (cx.t(Text::HasTradeNumber)) }
                 form.row-form method="get" action=(user_href(user_id)) {
@@ -90,55 +53,55 @@ pub fn panel(cx: &ViewContext, user_id: &str, verdict: &CoinVerdict) -> Markup {
 }
 
 /// Returns tone, title and explanation of a cause.
-fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
+fn explain(cx: &ViewContext, verdict: &CoinVerdict) -> (Tone, String, Markup) {
     let title = |text| cx.t(text).to_owned();
-    match cause {
-        CoinCause::AccountSuspended { since } => (
+    match &verdict.cause {
+        MissingCoins::AccountSuspended { since } => (
             Tone::Bad,
             title(Text::CauseSuspended),
             html! {
                 p { (cx.t(Text::CauseSuspendedDetail)) " " (cx.t(Text::Since)) " " (cx.time(*since)) }
             },
         ),
-        CoinCause::OrderOpen { order_no, state, amount, at } => (
+        MissingCoins::OrderOpen(order) => (
             Tone::Notice,
             title(Text::CauseOrderOpen),
             html! {
-                p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (parts::state(cx, state)) " · " (cx.time(*at)) }
+                p { (parts::order_link(cx, &order.order_no)) " · " (ShownMoney(order.amount.as_fen(), order.currency).text()) " · " (parts::state(cx, &order.state)) " · " (cx.time(order.created_at)) }
                 p { (cx.t(Text::CauseOrderOpenDetail)) }
             },
         ),
-        CoinCause::OtherAccount { order_no, user_id, trade_no } => (
+        MissingCoins::OtherAccount(order) => (
             Tone::Notice,
             title(Text::CauseOtherAccount),
             html! {
                 p { (cx.t(Text::CauseOtherAccountDetail)) }
-                p { code { (trade_no) } " → " (parts::order_link(cx, order_no)) " · " (cx.t(Text::User)) " " (parts::user_link(cx, user_id)) }
+                p { code { (verdict.trade_no) } " → " (parts::order_link(cx, &order.order_no)) " · " (cx.t(Text::User)) " " (parts::user_link(cx, &order.user.to_string())) }
             },
         ),
-        CoinCause::Used { credited_at, order_no, uses, total } => (
+        MissingCoins::Used { credited_at, order, uses, total } => (
             Tone::Good,
             title(Text::CauseUsed),
             html! {
-                p { (texts::credited_and_used(cx.language, *total)) " " (parts::order_link(cx, order_no)) " · " (cx.time(*credited_at)) }
+                p { (texts::credited_and_used(cx.language, *total)) " " (parts::order_link(cx, &order.order_no)) " · " (cx.time(*credited_at)) }
                 @if !uses.is_empty() {
                     (lists::compact_table(cx, Text::CauseUsed, &[time(Text::Time), number(Text::Coins), text(Text::EntryKind)], uses.iter().take(SHOWN_USES).map(|used| vec![
-                        cx.cell_time(used.at),
-                        html! { (format::change(used.coins)) },
+                        cx.cell_time(used.created_at),
+                        html! { (format::change(used.delta)) },
                         html! { (cx.word(&used.kind)) },
                     ])))
                 }
             },
         ),
-        CoinCause::Refunded { order_no, at, coins, amount } => (
+        MissingCoins::Refunded { order, at } => (
             Tone::Notice,
             title(Text::CauseRefunded),
             html! {
                 p { (cx.t(Text::CauseRefundedDetail)) }
-                p { (parts::order_link(cx, order_no)) " · " (amount.text()) " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
+                p { (parts::order_link(cx, &order.order_no)) " · " (refunded(order)) " · " (format::change(-order.coins_returned)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
             },
         ),
-        CoinCause::Deducted { coins, at } => (
+        MissingCoins::Deducted { coins, at } => (
             Tone::Notice,
             title(Text::CauseDeducted),
             html! {
@@ -146,28 +109,39 @@ fn explain(cx: &ViewContext, cause: &CoinCause) -> (Tone, String, Markup) {
                 p { (format::change(-coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
             },
         ),
-        CoinCause::PurchaseOpen { id, state, at } => (
+        MissingCoins::PurchaseOpen(purchase) => (
             Tone::Notice,
             title(Text::CausePurchaseOpen),
             html! {
-                p { a href=(purchase_href(id)) { code { (id) } } " · " (parts::state(cx, state)) " · " (cx.time(*at)) }
+                p { (purchase_link(purchase)) " · " (parts::state(cx, &purchase.state)) " · " (cx.time(purchase.created_at)) }
                 p { (cx.t(Text::CausePurchaseOpenDetail)) }
             },
         ),
-        CoinCause::PurchaseRefunded { id, at, coins } => (
+        MissingCoins::PurchaseRefunded { purchase, at } => (
             Tone::Notice,
             title(Text::CauseRefunded),
             html! {
                 p { (cx.t(Text::CauseRefundedDetail)) }
-                p { a href=(purchase_href(id)) { code { (id) } } " · " (format::change(*coins)) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
+                p { (purchase_link(purchase)) " · " (format::change(-(purchase.returned + purchase.bonus_returned))) " " (cx.t(Text::Coins)) " · " (cx.time(*at)) }
             },
         ),
-        CoinCause::Nothing => (Tone::Good, title(Text::CauseNothing), html! { p { (cx.t(Text::CauseNothingDetail)) } }),
+        MissingCoins::Nothing => {
+            (Tone::Good, title(Text::CauseNothing), html! { p { (cx.t(Text::CauseNothingDetail)) } })
+        }
     }
 }
 
+fn refunded(order: &Order) -> String {
+    format::ShownMoney(order.refunded.as_fen(), order.currency).text()
+}
+
+fn purchase_link(purchase: &StorePurchase) -> Markup {
+    let id = purchase.id.to_string();
+    html! { a href=(purchase_href(&id)) { code { (id) } } }
+}
+
 /// Renders the changes since the last purchase, which add up to the balance.
-fn reckoning(cx: &ViewContext, reckoning: &CoinReckoning) -> Markup {
+fn reckoning(cx: &ViewContext, reckoning: &Reckoning) -> Markup {
     let line = |label: &str, coins: String| vec![html! { (label) }, html! { (coins) }];
     let before = [line(cx.t(Text::BalanceBefore), format::number(reckoning.before))];
     let changes = reckoning.changes.iter().map(|(kind, sum)| line(cx.word(kind), format::change(*sum)));
@@ -177,41 +151,44 @@ fn reckoning(cx: &ViewContext, reckoning: &CoinReckoning) -> Markup {
 }
 
 /// Renders the one button that resolves the cause.
-fn remedy(cx: &ViewContext, user: &str, cause: &CoinCause) -> Markup {
+fn remedy(cx: &ViewContext, user: &str, cause: &MissingCoins) -> Markup {
     let primary =
         |path: &str, text: Text| forms::button(cx, &format!("{}/{path}", user_href(user)), cx.t(text), "primary");
     match cause {
-        CoinCause::AccountSuspended { .. } => primary("repair", Text::RepairAccount),
-        CoinCause::OrderOpen { order_no, .. } => {
-            let ask = format!("{}/query", order_href(order_no));
+        MissingCoins::AccountSuspended { .. } => primary("repair", Text::RepairAccount),
+        MissingCoins::OrderOpen(order) => {
+            let ask = format!("{}/query", order_href(&order.order_no));
             forms::button(cx, &ask, cx.t(Text::AskProvider), "primary")
         }
-        CoinCause::OtherAccount { user_id, .. } => {
-            html! { a.button.primary href=(user_href(user_id)) { (cx.t(Text::OpenOtherAccount)) } }
+        MissingCoins::OtherAccount(order) => {
+            html! { a.button.primary href=(user_href(&order.user.to_string())) { (cx.t(Text::OpenOtherAccount)) } }
         }
-        CoinCause::Used { .. } | CoinCause::Deducted { .. } => {
+        MissingCoins::Used { .. } | MissingCoins::Deducted { .. } => {
             html! { a.button.primary href="#ledger" { (cx.t(Text::ShowLedger)) } }
         }
-        CoinCause::Refunded { order_no, .. } => {
-            html! { a.button.primary href=(order_href(order_no)) { (cx.t(Text::OpenOrder)) } }
+        MissingCoins::Refunded { order, .. } => {
+            html! { a.button.primary href=(order_href(&order.order_no)) { (cx.t(Text::OpenOrder)) } }
         }
-        CoinCause::PurchaseOpen { id, .. } => {
-            forms::button(cx, &format!("{}/query", purchase_href(id)), cx.t(Text::AskStore), "primary")
+        MissingCoins::PurchaseOpen(purchase) => forms::button(
+            cx,
+            &format!("{}/query", purchase_href(&purchase.id.to_string())),
+            cx.t(Text::AskStore),
+            "primary",
+        ),
+        MissingCoins::PurchaseRefunded { purchase, .. } => {
+            html! { a.button.primary href=(purchase_href(&purchase.id.to_string())) { (cx.t(Text::OpenPurchase)) } }
         }
-        CoinCause::PurchaseRefunded { id, .. } => {
-            html! { a.button.primary href=(purchase_href(id)) { (cx.t(Text::OpenPurchase)) } }
-        }
-        CoinCause::Nothing => html! { a.button.primary href="#balances" { (cx.t(Text::GrantInstead)) } },
+        MissingCoins::Nothing => html! { a.button.primary href="#balances" { (cx.t(Text::GrantInstead)) } },
     }
 }
 
 /// Renders a reply to the user in both languages.
-fn reply(cx: &ViewContext, cause: &CoinCause) -> Markup {
+fn reply(cx: &ViewContext, verdict: &CoinVerdict) -> Markup {
     html! {
         details.help {
             summary { (cx.t(Text::ReplyToCopy)) }
             div.columns { @for language in texts::Language::ALL {
-                @let text = reply_text(cx, cause, language);
+                @let text = reply_text(cx, verdict, language);
                 div.reply {
                     p lang=(language.tag()) { (text) }
                     p { button.button.small type="button" hidden data-copy=(text) data-done=(cx.t(Text::Copied)) { (cx.t(Text::Copy)) " (" (language.own_name()) ")" } }
@@ -221,21 +198,21 @@ fn reply(cx: &ViewContext, cause: &CoinCause) -> Markup {
     }
 }
 
-fn reply_text(cx: &ViewContext, cause: &CoinCause, language: texts::Language) -> String {
+fn reply_text(cx: &ViewContext, verdict: &CoinVerdict, language: texts::Language) -> String {
     let when = |at: Timestamp| format!("{} ({})", format::local(at, &cx.zone), cx.zone.label());
-    match cause {
-        CoinCause::AccountSuspended { .. } => Text::ReplySuspended.in_language(language).to_owned(),
-        CoinCause::OrderOpen { order_no, .. } => texts::reply_open(language, order_no),
-        CoinCause::OtherAccount { trade_no, .. } => texts::reply_other_account(language, trade_no),
-        CoinCause::Used { credited_at, total, order_no, .. } => {
-            texts::reply_used(language, order_no, &when(*credited_at), *total)
+    match &verdict.cause {
+        MissingCoins::AccountSuspended { .. } => Text::ReplySuspended.in_language(language).to_owned(),
+        MissingCoins::OrderOpen(order) => texts::reply_open(language, &order.order_no),
+        MissingCoins::OtherAccount(_) => texts::reply_other_account(language, &verdict.trade_no),
+        MissingCoins::Used { credited_at, total, order, .. } => {
+            texts::reply_used(language, &order.order_no, &when(*credited_at), *total)
         }
-        CoinCause::Refunded { order_no, at, amount, .. } => {
-            texts::reply_refunded(language, order_no, &when(*at), &amount.text())
+        MissingCoins::Refunded { order, at } => {
+            texts::reply_refunded(language, &order.order_no, &when(*at), &refunded(order))
         }
-        CoinCause::Deducted { .. } => Text::ReplyDeducted.in_language(language).to_owned(),
-        CoinCause::PurchaseOpen { .. } => Text::ReplyPurchaseOpen.in_language(language).to_owned(),
-        CoinCause::PurchaseRefunded { .. } => Text::ReplyPurchaseRefunded.in_language(language).to_owned(),
-        CoinCause::Nothing => Text::ReplyNothing.in_language(language).to_owned(),
+        MissingCoins::Deducted { .. } => Text::ReplyDeducted.in_language(language).to_owned(),
+        MissingCoins::PurchaseOpen(_) => Text::ReplyPurchaseOpen.in_language(language).to_owned(),
+        MissingCoins::PurchaseRefunded { .. } => Text::ReplyPurchaseRefunded.in_language(language).to_owned(),
+        MissingCoins::Nothing => Text::ReplyNothing.in_language(language).to_owned(),
     }
 }

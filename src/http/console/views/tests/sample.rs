@@ -35,6 +35,8 @@ use crate::{
         },
         money::{
             ledger::{Asset, EntryKind, LedgerAccount},
+            missing_coins::{MissingCoins, Reckoning},
+            payments::order::Order,
             payments::settle::SettlementEffect,
         },
         operations::{
@@ -70,7 +72,7 @@ use crate::{
         texts::{Language, Text, Tone},
     },
     providers::payment::{OrderState, TradeStatus},
-    types::{Currency, SuspensionScope, UserId},
+    types::{Currency, Fen, SuspensionScope, UserId},
 };
 
 pub const NOW: i64 = 1_795_600_000_000;
@@ -320,34 +322,62 @@ pub fn search(query: &str) -> Search {
     Search { query: query.into(), hits, has_more: true, codes: None }
 }
 
-pub fn cause(name: &str) -> CoinCause {
-    let order_no = || "202611211234567890012382".to_owned();
+fn order_of(index: usize, state: OrderState) -> Order {
+    let created_at = ago(index as i64 * 5 * HOUR + 7 * MINUTE);
+    let coins = [60, 300, 680, 60, 1280, 60, 300, 6480][index];
+    Order {
+        id: index as i64,
+        order_no: format!("2026112{}1234567890{:05}", index % 6, 12_345 + index * 37),
+        user: UserId(10_001 + index as i64 * 13),
+        channel: "alipay".into(),
+        app_id: None,
+        provider_ref: None,
+        amount: Fen::from_fen(i64::from(coins) * 10).unwrap(),
+        currency: Currency::CNY,
+        product_id: "coins".into(),
+        product_version: 1,
+        asset: Asset::Coin,
+        coin_count: coins,
+        bonus: 0,
+        first_bonus: 0,
+        subject: "金币".into(),
+        state,
+        reason: (index == 0).then(|| "second_trade".into()),
+        trade_no: None,
+        paid: Fen::ZERO,
+        refunded: Fen::from_fen(600).unwrap(),
+        coins_returned: 60,
+        coins_written_off: 0,
+        bonus_credited: 0,
+        bonus_returned: 0,
+        bonus_written_off: 0,
+        returns: 0,
+        checks: 0,
+        next_check_at: None,
+        created_at,
+        expires_at: created_at,
+        paid_at: None,
+        credited_at: None,
+        closed_at: None,
+        refunded_at: None,
+        settled_at: None,
+    }
+}
+
+pub fn cause(name: &str) -> MissingCoins {
+    let order = |state| Box::new(order_of(3, state));
     match name {
-        "suspended" => CoinCause::AccountSuspended { since: ago(3 * HOUR) },
-        "other" => CoinCause::OtherAccount {
-            order_no: order_no(),
-            user_id: "10032".into(),
-            trade_no: "2026112122001400000000000001".into(),
-        },
-        "used" => CoinCause::Used {
+        "suspended" => MissingCoins::AccountSuspended { since: ago(3 * HOUR) },
+        "other" => MissingCoins::OtherAccount(order(OrderState::Credited)),
+        "used" => MissingCoins::Used {
             credited_at: ago(30 * HOUR),
-            order_no: order_no(),
+            order: order(OrderState::Credited),
             total: 40,
-            uses: vec![
-                CoinUse { at: ago(20 * HOUR), coins: -20, kind: EntryKind::Consume },
-                CoinUse { at: ago(6 * HOUR), coins: -20, kind: EntryKind::Consume },
-            ],
+            uses: Vec::new(),
         },
-        "refunded" => {
-            CoinCause::Refunded { order_no: order_no(), at: ago(26 * HOUR), coins: -60, amount: ShownMoney::yuan(600) }
-        }
-        "nothing" => CoinCause::Nothing,
-        _ => CoinCause::OrderOpen {
-            order_no: order_no(),
-            state: OrderState::Paid,
-            amount: ShownMoney::yuan(600),
-            at: ago(47 * MINUTE),
-        },
+        "refunded" => MissingCoins::Refunded { order: order(OrderState::Refunded), at: ago(26 * HOUR) },
+        "nothing" => MissingCoins::Nothing,
+        _ => MissingCoins::OrderOpen(order(OrderState::Paid)),
     }
 }
 
@@ -429,7 +459,7 @@ pub fn user(cause_name: &str) -> UserPage {
         email: Some(masked("email", "alice@example.com", true)),
         verdict: CoinVerdict {
             cause: cause(cause_name),
-            reckoning: CoinReckoning {
+            reckoning: Reckoning {
                 before: 0,
                 changes: vec![(EntryKind::Topup, 60), (EntryKind::Consume, -40)],
                 balance: 20,
