@@ -254,6 +254,16 @@ impl Text {
         VOCABULARY.of("question").any(|list| self.has_chinese(&list.chinese)) || self.opens_with("question", "opening")
     }
 
+    /// Returns the topic of the animal or relative whom its pronouns stand for; none if it may speak of a partner.
+    fn other_than_a_partner(&self, hits: &[&Entry]) -> Option<Topic> {
+        if hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2) {
+            return Some(Topic::Pets);
+        }
+        let names_love = hits.iter().any(|hit| hit.topic == Topic::Love && hit.weight >= 2);
+        let is_relative = |person: &Person| matches!(person, Person::Parent | Person::Child | Person::Sibling);
+        Person::first_in(self).filter(|person| is_relative(person) && !names_love).map(|_| Topic::Family)
+    }
+
     /// Returns the topic to which its words turn another, as a verb turns an animal into something lost.
     fn turned(&self, topic: Topic) -> Topic {
         let turns = VOCABULARY.of("turn").filter_map(|list| Some((list, list.name.split_once('.')?)));
@@ -394,11 +404,13 @@ impl Matter {
         let asked = if clauses.is_empty() { Text::new(&reading.question) } else { asked };
         let (hits, asked_hits) = (text.hits(), asked.hits());
         let stated = reading.question_type.as_deref().map(Text::new);
-        let stated = stated.and_then(|stated| strongest(&stated.hits(), 1).filter(|topic| *topic != Topic::Other));
+        let stated =
+            stated.and_then(|stated| strongest(&stated.hits(), 1, None).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
         let first = parts.first().and_then(|(topic, _)| *topic).filter(|_| parts.len() > 1);
-        let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN);
-        let read = || strongest(&asked_hits, DECISIVE).or_else(all).map(|topic| text.turned(topic));
+        let other = text.other_than_a_partner(&hits);
+        let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN, other);
+        let read = || strongest(&asked_hits, DECISIVE, other).or_else(all).map(|topic| text.turned(topic));
         let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
@@ -471,7 +483,7 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let asked = parts.filter(|(_, words)| !words.is_empty()).filter_map(|(part, words)| {
         let text = Text::new(words);
         let asks = text.asks() || part.ends_with(['?', '？']);
-        let topic = strongest(&text.hits(), DECISIVE).map(|topic| text.turned(topic));
+        let topic = strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic));
         asks.then(|| (topic, words.to_owned()))
     });
     asked.collect()
@@ -526,6 +538,8 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let plain = Text { chinese: text.chinese.replace("会不会", "会"), english: text.english.clone() };
     let is_unwelcome = text.has_any("unwelcome") && !plain.has_any("opposite");
     let is_doubt = || text.opens_with("doubt", "opening") && !text.has_named("doubt", "future");
+    // To ask if something will happen that is not known to be welcome is to fear it.
+    let is_open = text.has_named("doubt", "whether") && !plain.has_any("welcome");
     let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim));
     let aim = if let Some(aim) = named {
         aim
@@ -539,7 +553,7 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
         Aim::Wish
     } else if is(Aim::Fact) || is_doubt() {
         Aim::Fact
-    } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") {
+    } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") || is_open {
         // A loss was bad luck already; to find the thing is a hope.
         Aim::Fear
     } else {
@@ -556,11 +570,15 @@ fn aspects(topic: Topic, person: Option<Person>, text: &Text) -> Vec<&'static st
     found.map(|(_, (_, name))| name).chain(of_person).collect()
 }
 
-/// Returns the topic with the greatest weight; none if it has less than the least. The health of an animal is a question
-/// about the animal.
-fn strongest(hits: &[&Entry], least: u32) -> Option<Topic> {
-    let has_animal = hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2);
-    let topic_of = |hit: &Entry| if hit.topic == Topic::Health && has_animal { Topic::Pets } else { hit.topic };
+/// Returns the topic with the greatest weight; none if it has less than the least. What is said of an animal is about the
+/// animal, and a pronoun stands for the person or animal that the text names.
+fn strongest(hits: &[&Entry], least: u32, other: Option<Topic>) -> Option<Topic> {
+    let has_animal = other == Some(Topic::Pets) || hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2);
+    let topic_of = |hit: &Entry| match hit.topic {
+        Topic::Health if has_animal => Topic::Pets,
+        Topic::Love => other.unwrap_or(Topic::Love),
+        topic => topic,
+    };
     let weight =
         |topic| -> u32 { hits.iter().filter(|hit| topic_of(hit) == topic).map(|hit| u32::from(hit.weight)).sum() };
     let weights = Topic::ALL.map(|topic| (topic, weight(topic)));

@@ -218,18 +218,10 @@ fn a_hexagram_alone_is_read_without_time_and_movement() {
     let facts = read("本卦：水雷屯");
     let cast = Cast::from_hexagram(facts.primary.unwrap(), &[]);
     for (written, parts, absent) in [
-        (
-            Written::Simplified,
-            ["数据没有说明哪些爻在动", "起卦的时间不详", "下卦震之奋动近于你自己，上卦坎之险陷近于用人的一方。"],
-            ["应期", "安静"],
-        ),
+        (Written::Simplified, ["数据没有说明哪些爻在动", "起卦的时间不详", "这里以经文「"], ["应期", "安静"]),
         (
             Written::English,
-            [
-                "does not say which lines change",
-                "The time of the casting is not known",
-                "the movement of thunder below is close",
-            ],
+            ["does not say which lines change", "The time of the casting is not known", "This follows the text"],
             ["Days to watch", "lines rest"],
         ),
     ] {

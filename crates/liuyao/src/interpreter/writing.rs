@@ -64,8 +64,6 @@ impl Writer<'_> {
             (_, Some(scene)) => words.join(&[scene.reasons(outlook), self.body_and_use().unwrap_or_default()]),
             (_, None) => String::new(),
         };
-        let is_timeless = chart.is_none_or(|chart| chart.moment.is_none());
-        let trigrams = if is_timeless { self.trigrams(primary, matter.topic) } else { String::new() };
         let has_verse = self.reading.view != View::Images;
         let verse = texts.main().filter(|_| has_verse).map(|text| self.verse("verse.said", *text, true));
         let agreement = judgement.filter(|_| !matter.has("mourning")).map(|(judgement, clause)| {
@@ -80,7 +78,7 @@ impl Writer<'_> {
         });
         vec![
             words.capitalised(&self.answer(matter, scene.as_ref(), outlook, &advice)),
-            if self.reading.view == View::Images { body } else { words.capitalised(&words.join(&[body, trigrams])) },
+            if has_verse { words.capitalised(&body) } else { body },
             words.capitalised(&self.counsel(matter, scene.as_ref(), outlook, advice)),
             words.join(&[verse.unwrap_or_default(), agreement.unwrap_or_default()]),
             words.join(&[self.opening(primary), scene.map(|scene| scene.setting()).unwrap_or_default()]),
@@ -325,23 +323,6 @@ impl Writer<'_> {
                 ("changed", &acts(both.changed)),
             ],
         ))
-    }
-
-    /// Returns the trigrams as the two sides of the question.
-    fn trigrams(&self, primary: Hexagram, topic: Topic) -> String {
-        let (lower, upper, locale) = (primary.lower(), primary.upper(), self.reading.written.locale());
-        self.words.say(
-            "trigrams",
-            &[
-                ("lower", lower.chinese_name()),
-                ("lower_image", lower.image(locale)),
-                ("lower_attribute", lower.attribute(locale)),
-                ("upper", upper.chinese_name()),
-                ("upper_image", upper.image(locale)),
-                ("upper_attribute", upper.attribute(locale)),
-                ("other", self.words.term("other", topic.name())),
-            ],
-        )
     }
 
     fn nothing_found(&self) -> Vec<String> {
