@@ -414,7 +414,7 @@ impl Matter {
         let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
-        let touched = |other| stated == Some(other) || topic == other || is_asked(other);
+        let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
         let needs = |other: &Topic| touched(*other) || (*other == Topic::Health && touched(Topic::Children));
         let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
