@@ -567,7 +567,9 @@ fn aspects(topic: Topic, person: Option<Person>, text: &Text) -> Vec<&'static st
     let aspects = VOCABULARY.of("aspect").filter_map(|list| Some((list, list.name.split_once('.')?)));
     let found = aspects.filter(|(list, (of, _))| (*of == topic.name() || *of == "any") && text.has(list));
     let of_person = (topic == Topic::Health && person.is_some()).then_some("person");
-    found.map(|(_, (_, name))| name).chain(of_person).collect()
+    // Without a question the chart speaks of the time ahead.
+    let of_silence = (!text.chinese.contains(char::is_alphanumeric)).then_some("fortune");
+    found.map(|(_, (_, name))| name).chain(of_person).chain(of_silence).collect()
 }
 
 /// Returns the topic with the greatest weight; none if it has less than the least. What is said of an animal is about the
