@@ -78,7 +78,7 @@ pub struct ActiveAlert {
     pub content: AlertContent,
 }
 
-/// What an alert says.
+/// The content of an alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlertContent {
     /// The English text that was sent.

@@ -88,7 +88,7 @@ fn boxed<W: Worded + 'static>(values: impl IntoIterator<Item = W>) -> Vec<Box<dy
     values.into_iter().map(|value| Box::new(value) as Box<dyn Worded>).collect()
 }
 
-/// What a page shows around its list.
+/// The parts of a page around its list.
 #[derive(Default)]
 pub struct Frame {
     pub lead: Option<String>,
