@@ -165,15 +165,12 @@ fn user_action(cx: &ViewContext, id: &str, user: &str) -> Markup {
     parts::action(cx.t(Text::ActOnUser), "small", &form)
 }
 
-/// Renders counts with bars. The name leads to the texts of the type.
+/// Renders counts with bars.
 fn bars(cx: &ViewContext, counts: &[NameCount]) -> Markup {
     let high = counts.iter().map(|one| one.count).max().unwrap_or(1).max(1);
     html! {
         dl.bars { @for NameCount { name, count } in counts {
-            div {
-                dt { a href=(with_query(&href("moderation"), &[("violationType", name)])) { (texts::code(cx.language, name)) } }
-                dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } }
-            }
+            div { dt { (texts::code(cx.language, name)) } dd { meter max=(high) value=(count) aria-label=(texts::code(cx.language, name)) {} span.num { (format::number(*count)) } } }
         } }
     }
 }

@@ -132,7 +132,6 @@ pub const CALL: &[Column<CallRecord>] = &[
     }),
     column(text(Text::Outcome), |call| Cell::state(call.status)),
     column(text(Text::Model), |call| Cell::text(&call.model).explained(Cell::word(call.provider.clone()))),
-    column(text(Text::PromptVersion), |call| Cell::Id(call.prompt_version.clone())),
     column(number(Text::Duration), |call| Cell::optional(call.duration_ms, Cell::Milliseconds)),
     column(text(Text::Failure), |call| reason(call.error_class.as_ref())),
     column(text(Text::User), |call| Cell::User(call.user)),
