@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, http_rows, key_values, list_of,
-    name_missing, or_empty, record_audit, record_audit_start, row, table,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, find_user_id, key_values, list_of, name_missing,
+    or_empty, record_audit, record_audit_start, row, table,
 };
 use crate::{
     app::App,
@@ -20,7 +20,7 @@ use crate::{
     error::Result,
     http::{
         console::views::pages::moderation::{FREQUENT, VIOLATION},
-        responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+        responses::{ShownViolation, UserViolations},
     },
     types::{PageRequest, pluralize},
 };
@@ -162,8 +162,8 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
     let frequent = violations::frequent(&app.core, days, threshold, PageRequest::of_newest(50))?;
     record_audit(app, "violations stats", None, cli_authority(None))?;
     let json = json!({
-        "types": http_rows::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
-        "frequentViolators": http_rows::<_, FrequentViolator>(&frequent.items),
+        "types": types, "days": days, "threshold": threshold,
+        "frequentViolators": frequent.items,
     });
     common.output(&json, || {
         let kinds = table(["type", "violations"], types.iter().map(|NameCount { name, count }| row![name, count]));

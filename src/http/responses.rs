@@ -3,7 +3,7 @@
 pub use super::{
     admin::{
         audit::AuditRow,
-        code_messages::{CodeMessageList, CodeMessageRow},
+        code_messages::CodeMessageList,
         data_cleanup::DataCleared,
         feedback::AdminFeedback,
         figures::{CastingCounts, FigureList},
@@ -22,11 +22,9 @@ pub use super::{
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownAdvice, ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
-        users::{
-            AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote, ShownSuspension,
-        },
+        users::{AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote},
         violations::{
-            FrequentViolator, ShownViolation, UserViolations, ViolationCount,
+            ShownViolation, UserViolations,
             review::{AcquittedViolation, ReviewResult, ShownReview},
         },
         webhooks::{ReplayedWebhooks, TestedWebhook, WebhookDelivery},

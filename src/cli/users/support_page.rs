@@ -11,7 +11,7 @@ use crate::{
             cells::Column,
             pages::{moderation::VIOLATION, rows},
         },
-        responses::{AuditRow, CodeMessageRow, LoggedRequest, ShownStaffNote, ShownSuspension, UserDataIssue},
+        responses::{AuditRow, LoggedRequest, ShownStaffNote, UserDataIssue},
     },
 };
 
@@ -43,7 +43,7 @@ pub fn json_of(page: &SupportPage) -> Value {
             "sent": page.sent_codes.iter().map(|sent| json!({
                 "sentAt": sent.sent_at, "clientNetwork": sent.client_network,
             })).collect::<Vec<_>>(),
-            "messages": http_rows::<_, CodeMessageRow>(&page.code_messages.items),
+            "messages": page.code_messages.items,
             "deliveryError": page.code_messages.receipts_failure.as_ref().map(ToString::to_string),
         },
         "ledger": page.entries.iter().map(|entry| json!({
@@ -76,7 +76,7 @@ pub fn json_of(page: &SupportPage) -> Value {
             "createdAt": received.notification.created_at, "readAt": received.read_at,
         })).collect::<Vec<_>>(),
         "noticesUnread": page.notices_unread,
-        "suspensions": page.suspensions.iter().map(ShownSuspension::from).collect::<Vec<_>>(),
+        "suspensions": page.suspensions,
         "notes": page.notes.iter().map(ShownStaffNote::from).collect::<Vec<_>>(),
         "requests": http_rows::<_, LoggedRequest>(&page.requests),
         "audit": http_rows::<_, AuditRow>(&page.audit),

@@ -11,7 +11,6 @@ use crate::{
         operations::idempotency::IdempotentRequest,
     },
     error::Result,
-    http::responses::ShownSuspension,
     types::{SuspensionScope, UserId},
 };
 
@@ -67,8 +66,7 @@ pub fn list(common: &Common, app: &App, user: UserId) -> Result<()> {
 }
 
 fn print(common: &Common, suspensions: &[Suspension]) -> Result<()> {
-    let items: Vec<_> = suspensions.iter().map(ShownSuspension::from).collect();
-    common.output(&json!({ "items": items }), || {
+    common.output(&json!({ "items": suspensions }), || {
         let rows = suspensions.iter().map(|suspension| {
             row![
                 suspension.created_at,

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::users;
 use crate::{
@@ -48,18 +50,27 @@ named_enum! {
 }
 
 /// A suspension of a user.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ShownSuspension)]
 pub struct Suspension {
+    #[serde(skip)]
     pub id: i64,
+    #[serde(rename = "userId")]
     pub user: UserId,
     pub scope: SuspensionScope,
     pub source: SuspensionSource,
+    #[schema(example = "several insulting nicknames")]
     pub reason: String,
+    /// The administrator, key or command.
+    #[schema(example = "admin:alice")]
     pub actor: String,
     pub created_at: Timestamp,
-    /// `None` for one without an end.
+    /// Null for a suspension that holds until it is lifted.
     pub ends_at: Option<Timestamp>,
     pub lifted_at: Option<Timestamp>,
+    /// Null for a suspension that was not lifted by hand.
+    #[schema(example = json!(null))]
     pub lifted_by: Option<String>,
 }
 

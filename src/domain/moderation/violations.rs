@@ -5,7 +5,9 @@
 
 use std::{borrow::Cow, time::Duration};
 
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::{
     core::Core,
@@ -79,10 +81,14 @@ pub struct ViolationQuery {
     pub to: Option<Timestamp>,
 }
 
-/// The number of violations with this type or content type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A number of violations by kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ViolationCount)]
 pub struct NameCount {
+    #[serde(rename = "type")]
+    #[schema(example = "gambling")]
     pub name: String,
+    #[schema(example = 3)]
     pub count: i64,
 }
 
@@ -96,10 +102,14 @@ pub struct ViolationSummary {
     pub last_at: Option<Timestamp>,
 }
 
-/// A frequent violator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A user with many violations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FrequentViolator)]
 pub struct Violator {
+    #[serde(rename = "userId")]
     pub user: UserId,
+    #[schema(example = 5)]
     pub count: i64,
     pub last_at: Timestamp,
 }

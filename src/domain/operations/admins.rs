@@ -22,6 +22,9 @@ use self::{
     passwords::{DUMMY_HASH, PasswordHasher, Waiting},
     roles::Role,
 };
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::{
     config,
     core::Core,
@@ -106,10 +109,14 @@ pub struct IssuedSession {
     pub expires_at: Timestamp,
 }
 
-/// An administrator's account.
-#[derive(Clone, Debug)]
+/// An administrator.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Administrator)]
 pub struct Admin {
+    #[serde(skip)]
     pub id: i64,
+    #[schema(example = "alice")]
     pub name: String,
     pub role: Role,
     pub created_at: Timestamp,

@@ -14,7 +14,7 @@ use crate::{
         reply::{Created, Json},
         request_context::RequestContext,
     },
-    types::{Timestamp, clean},
+    types::clean,
 };
 
 parameters! {
@@ -38,48 +38,26 @@ parameters! {
     }
 }
 
-/// An administrator.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Administrator {
-    #[schema(example = "alice")]
-    name: String,
-    role: Role,
-    created_at: Timestamp,
-    has_second_factor: bool,
-}
-
-impl From<Admin> for Administrator {
-    fn from(admin: Admin) -> Self {
-        Self {
-            name: admin.name,
-            role: admin.role,
-            created_at: admin.created_at,
-            has_second_factor: admin.has_second_factor,
-        }
-    }
-}
-
 /// All administrators, by name.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Administrators)]
 pub struct AdministratorList {
-    items: Vec<Administrator>,
+    items: Vec<Admin>,
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<AdministratorList>> {
-    let items = admins::list(&context.app.core)?.into_iter().map(Administrator::from).collect();
+    let items = admins::list(&context.app.core)?;
     Ok(Json(AdministratorList { items }))
 }
 
-pub async fn create(context: RequestContext, new: NewAdministratorParams) -> Result<Created<Administrator>> {
+pub async fn create(context: RequestContext, new: NewAdministratorParams) -> Result<Created<Admin>> {
     context.authority(new.reason.map(|Reason(reason)| reason))?;
     let NewAdministratorParams { name: AdminName(name), password: Credential(password), role, .. } = new;
     let created = context.blocking(move |app| admins::create(&app.admins, &name, &password, role)).await?;
-    Ok(Created(created.into()))
+    Ok(Created(created))
 }
 
-pub async fn change(context: RequestContext, change: AdministratorChangeParams) -> Result<Json<Administrator>> {
+pub async fn change(context: RequestContext, change: AdministratorChangeParams) -> Result<Json<Admin>> {
     context.authority(change.reason.map(|Reason(reason)| reason))?;
     let AdminName(name) = change.name;
     let (role, password) = (change.role, change.password.map(|Credential(password)| password));
@@ -87,7 +65,7 @@ pub async fn change(context: RequestContext, change: AdministratorChangeParams) 
         admins::change(&app.admins, &name, AdminChange { role, password: password.as_deref() })?;
         admins::find(&app.core, &name)
     });
-    Ok(Json(changed.await?.into()))
+    Ok(Json(changed.await?))
 }
 
 /// The administrator no longer exists.

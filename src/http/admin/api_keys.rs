@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::administrators::AdminName;
 use crate::{
     domain::operations::admins::{
-        keys::{self, ApiKeyChange},
+        keys::{self, ApiKey, ApiKeyChange},
         roles::Role,
     },
     error::Result,
@@ -15,7 +15,6 @@ use crate::{
         reply::{Created, Json},
         request_context::RequestContext,
     },
-    types::Timestamp,
 };
 
 parameters! {
@@ -40,45 +39,10 @@ parameters! {
     }
 }
 
-/// An API key, without its secret.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ApiKey)]
-pub struct ApiKeyResponse {
-    #[schema(example = "billing")]
-    label: String,
-    role: Role,
-    created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-02T03:04:05.678Z")]
-    expires_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
-    last_used_at: Option<Timestamp>,
-    /// Set while the key is suspended.
-    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
-    suspended_at: Option<Timestamp>,
-    /// Set once the key is revoked.
-    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
-    revoked_at: Option<Timestamp>,
-}
-
-impl From<keys::ApiKey> for ApiKeyResponse {
-    fn from(key: keys::ApiKey) -> Self {
-        Self {
-            label: key.label,
-            role: key.role,
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-            last_used_at: key.last_used_at,
-            suspended_at: key.suspended_at,
-            revoked_at: key.revoked_at,
-        }
-    }
-}
-
 /// All API keys by label, including revoked ones.
 #[derive(Serialize, ToSchema)]
 pub struct ApiKeys {
-    items: Vec<ApiKeyResponse>,
+    items: Vec<ApiKey>,
 }
 
 /// A new API key with its secret, which is shown once.
@@ -92,7 +56,7 @@ pub struct IssuedApiKey {
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<ApiKeys>> {
-    let items = keys::list(&context.app.core)?.into_iter().map(ApiKeyResponse::from).collect();
+    let items = keys::list(&context.app.core)?;
     Ok(Json(ApiKeys { items }))
 }
 
@@ -103,7 +67,7 @@ pub async fn create(context: RequestContext, new: NewApiKeyParams) -> Result<Cre
     Ok(Created(IssuedApiKey { label, key: key.reveal().to_owned() }))
 }
 
-pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Result<Json<ApiKeyResponse>> {
+pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Result<Json<ApiKey>> {
     context.authority(update.reason.map(|Reason(reason)| reason))?;
     let AdminName(label) = update.label;
     let change = ApiKeyChange {
@@ -112,7 +76,7 @@ pub async fn change(context: RequestContext, update: ApiKeyUpdateParams) -> Resu
         is_suspended: update.is_suspended.map(|Flag(is_suspended)| is_suspended),
     };
     context.committed(keys::change(&context.app.core, &label, change)).await?;
-    Ok(Json(keys::find(&context.app.core, &label)?.into()))
+    Ok(Json(keys::find(&context.app.core, &label)?))
 }
 
 /// The key no longer works.

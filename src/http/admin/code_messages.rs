@@ -6,12 +6,12 @@ use utoipa::ToSchema;
 use crate::{
     domain::identity::{
         accounts::{self, CodeMessages},
-        codes::messages::{CodeMessageRecord, StoredDelivery},
+        codes::messages::CodeMessageRecord,
         users::{self, Address},
     },
     error::{Error, Fault, FieldCode, Result},
     http::{params::parameters, reply::Json, request_context::RequestContext},
-    types::{EmailAddress, PhoneNumber, Timestamp, UserId},
+    types::{EmailAddress, PhoneNumber, UserId},
 };
 
 parameters! {
@@ -22,75 +22,11 @@ parameters! {
     }
 }
 
-/// A request for a verification code.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CodeMessageRow {
-    /// `sms` or `email`.
-    #[schema(example = "sms")]
-    channel: String,
-    /// `sign_in`, `address` or `cancellation`.
-    #[schema(example = "sign_in")]
-    purpose: String,
-    asked_at: Timestamp,
-    /// `asked`: the provider's answer is awaited, or the server stopped before it. `sent`: the provider accepted the
-    /// message. `not_sent`: it did not. `unknown`: it may have. `refused`: a limit or overload of this service.
-    /// `review_account`: nothing is sent to this address.
-    #[schema(example = "sent")]
-    outcome: String,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.012Z")]
-    finished_at: Option<Timestamp>,
-    #[schema(example = "aliyun")]
-    provider: Option<String>,
-    /// The provider's code for a failure, or this service's for a refusal.
-    #[schema(example = "isv.BUSINESS_LIMIT_CONTROL")]
-    code: Option<String>,
-    /// The provider's identifier of the message, or of the failed call.
-    #[schema(example = "900619746936498440^0")]
-    receipt: Option<String>,
-    /// The provider's words, with addresses and numbers masked.
-    #[schema(example = "OK")]
-    words: Option<String>,
-    delivery: Option<CodeDelivery>,
-}
-
-/// The carrier's report about a sent message.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CodeDelivery {
-    /// `waiting`, `delivered` or `failed`.
-    #[schema(example = "delivered")]
-    status: String,
-    /// The carrier's code.
-    #[schema(example = "DELIVERED")]
-    code: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:09.000Z")]
-    at: Option<Timestamp>,
-}
-
-impl From<CodeMessageRecord> for CodeMessageRow {
-    fn from(message: CodeMessageRecord) -> Self {
-        let delivery = message.delivery.map(|StoredDelivery { status, code, at }| CodeDelivery { status, code, at });
-        Self {
-            channel: message.channel,
-            purpose: message.purpose,
-            asked_at: message.asked_at,
-            outcome: message.outcome,
-            finished_at: message.finished_at,
-            provider: message.provider,
-            code: message.code,
-            receipt: message.receipt,
-            words: message.words,
-            delivery,
-        }
-    }
-}
-
 /// The last requests for codes, newest first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeMessageList {
-    items: Vec<CodeMessageRow>,
+    items: Vec<CodeMessageRecord>,
     /// The reason why the provider told no deliveries.
     #[schema(example = "provider aliyun failed: misconfigured (Forbidden.RAM)")]
     delivery_error: Option<String>,
@@ -98,10 +34,7 @@ pub struct CodeMessageList {
 
 impl From<CodeMessages> for CodeMessageList {
     fn from(found: CodeMessages) -> Self {
-        Self {
-            items: found.items.into_iter().map(Into::into).collect(),
-            delivery_error: found.receipts_failure.map(|failure| failure.to_string()),
-        }
+        Self { items: found.items, delivery_error: found.receipts_failure.map(|failure| failure.to_string()) }
     }
 }
 

@@ -5,22 +5,35 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::lists::StaffList;
 use crate::{
+    app::App,
     config::LimitsConfig,
     domain::{
         identity::{
             directory::{self, COUNTED, ListedUser, UserCursor, UserFilter, UserSlice, UserState},
             staff_acts,
             staff_notes::{self, StaffNote},
-            suspensions::{self, Suspension, SuspensionSource},
+            suspensions::{self, Suspension},
             tokens,
             users::{self, listing::RegistrationRange},
         },
         operations::admins::roles::Role,
     },
-    error::{Fault, Result},
+    error::{Error, Fault, Result},
     http::{
         body::RawValue,
+        console::views::{
+            cells::Column,
+            context::ViewContext,
+            format::ShownCount,
+            forms::Control,
+            layout::Place,
+            list_page::{FilterField, Frame},
+            lists::Rows,
+            pages::users as view,
+            texts::Text,
+        },
         params::{
             DeviceId, FOREIGN_PAGES, Moment, PageSize, Parameter, Reason, RowNumber, Rules, StaffNoteText, TimeRange,
             UserQuery, optional_time_range, parameters, text,
@@ -164,90 +177,86 @@ impl From<UserSlice> for AdminUserList {
     }
 }
 
-pub async fn list(context: RequestContext, params: ListUsersParams) -> Result<Json<AdminUserList>> {
-    let limit = params.limit.map_or(context.app.core.config.limits.page_size, |PageSize(limit)| limit);
-    let all = RegistrationRange::default();
-    let TimeRange { start: from, end: to } = params.registered;
-    let filter = UserFilter {
-        query: params.query.map(|UserQuery(query)| query),
-        state: params.state,
-        registered: RegistrationRange { from: from.unwrap_or(all.from), to: to.unwrap_or(all.to) },
-    };
-    let cursor = params.cursor;
+pub async fn list(context: RequestContext, mut params: ListUsersParams) -> Result<Json<AdminUserList>> {
+    let (limit, cursor) = (params.limit.take(), params.cursor.take());
+    let limit = limit.map_or(context.app.core.config.limits.page_size, |PageSize(limit)| limit);
+    let filter = UserList::filter(&context, params)?;
     let found = context.report(move |app| directory::list(&app.core, &filter, cursor.as_ref(), limit)).await?;
     Ok(Json(found.into()))
 }
 
-/// A suspension of a user.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownSuspension {
-    user_id: UserId,
-    scope: SuspensionScope,
-    source: SuspensionSource,
-    #[schema(example = "several insulting nicknames")]
-    reason: String,
-    /// The administrator, key or command.
-    #[schema(example = "admin:alice")]
-    actor: String,
-    created_at: Timestamp,
-    /// Null for a suspension that holds until it is lifted.
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-09T00:00:00.000Z")]
-    ends_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
-    lifted_at: Option<Timestamp>,
-    /// Null for a suspension that was not lifted by hand.
-    #[schema(example = json!(null))]
-    lifted_by: Option<String>,
-}
+pub struct UserList;
 
-impl From<&Suspension> for ShownSuspension {
-    fn from(suspension: &Suspension) -> Self {
-        Self {
-            user_id: suspension.user,
-            scope: suspension.scope,
-            source: suspension.source,
-            reason: suspension.reason.clone(),
-            actor: suspension.actor.clone(),
-            created_at: suspension.created_at,
-            ends_at: suspension.ends_at,
-            lifted_at: suspension.lifted_at,
-            lifted_by: suspension.lifted_by.clone(),
-        }
+impl StaffList for UserList {
+    type Params = ListUsersParams;
+    type Filter = UserFilter;
+    type Row = ListedUser;
+
+    const PLACE: Place = Place::Users;
+    const EMPTY: Text = Text::NoUsers;
+    const COLUMNS: &'static [Column<ListedUser>] = view::USER;
+
+    fn fields(_: &ViewContext) -> Vec<FilterField> {
+        let range = FilterField::range(Text::RegisteredFrom, Text::RegisteredTo);
+        let [from, to] = range.map(|field| field.control(Control::Date));
+        let query = FilterField::new("q", Text::UserQuery).control(Control::Search).hint(Text::UsersSearchHint);
+        vec![query, FilterField::new("state", Text::State).choice(UserState::ALL), from, to]
+    }
+
+    fn filter(_: &RequestContext, params: ListUsersParams) -> Result<UserFilter> {
+        let registered = RegistrationRange { from: params.registered.from(), to: params.registered.to() };
+        Ok(UserFilter { query: params.query.map(|UserQuery(query)| query), state: params.state, registered })
+    }
+
+    fn rows(app: &App, filter: &UserFilter, cursor: Option<&str>, size: u32) -> Result<Rows<ListedUser>> {
+        let cursor = cursor.map(UserCursor::parse).transpose().map_err(|fault| Error::field("cursor", fault))?;
+        let found = directory::list(&app.core, filter, cursor.as_ref(), size)?;
+        Ok(Rows {
+            items: found.items,
+            total: found.total.map(|total| ShownCount::up_to(COUNTED, total.into())),
+            next: found.next.map(|cursor| cursor.to_string()),
+            is_later: cursor.is_some(),
+        })
+    }
+
+    fn frame(cx: &ViewContext, _: &App, _: Option<&UserFilter>) -> Result<Frame> {
+        Ok(Frame { bulk: view::bulk(cx), ..Frame::default() })
+    }
+
+    fn pick(user: &ListedUser) -> Option<String> {
+        Some(user.id.to_string())
     }
 }
 
 /// The suspensions of a user, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct SuspensionList {
-    items: Vec<ShownSuspension>,
+    items: Vec<Suspension>,
 }
 
 pub async fn list_suspensions(context: RequestContext, params: OneUserParams) -> Result<Json<SuspensionList>> {
     let user = subject(&context, params.user_id);
-    let items = suspensions::list(&context.app.core, user)?.iter().map(Into::into).collect();
+    let items = suspensions::list(&context.app.core, user)?;
     Ok(Json(SuspensionList { items }))
 }
 
-pub async fn suspend(context: RequestContext, params: SuspendUserParams) -> Result<Replayable<ShownSuspension>> {
+pub async fn suspend(context: RequestContext, params: SuspendUserParams) -> Result<Replayable<Suspension>> {
     let (user, Reason(reason)) = (subject(&context, params.user_id), params.reason);
     let (by, ends_at) = (context.authority(Some(reason))?, params.ends_at.map(|Moment(at)| at));
     let scope = params.scope.unwrap_or(SuspensionScope::Account);
     context
-        .respond_once(
-            StatusCode::CREATED,
-            |suspension: &Suspension| suspension.into(),
-            |app, once| suspensions::suspend(&app.core, user, scope, ends_at, by, once),
-        )
+        .respond_once(StatusCode::CREATED, Suspension::clone, |app, once| {
+            suspensions::suspend(&app.core, user, scope, ends_at, by, once)
+        })
         .await
 }
 
-pub async fn lift_suspension(context: RequestContext, params: LiftSuspensionParams) -> Result<Json<ShownSuspension>> {
+pub async fn lift_suspension(context: RequestContext, params: LiftSuspensionParams) -> Result<Json<Suspension>> {
     let user = subject(&context, params.user_id);
     let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
     let scope = params.scope.unwrap_or(SuspensionScope::Account);
     let lifted = context.committed(suspensions::lift(&context.app.core, user, scope, by)).await?;
-    Ok(Json((&lifted).into()))
+    Ok(Json(lifted))
 }
 
 /// A note of the staff about a user.

@@ -176,21 +176,6 @@ pub async fn find(context: RequestContext, params: ViolationParams) -> Result<Js
     Ok(Json(found.into()))
 }
 
-/// A number of violations by kind.
-#[derive(Serialize, ToSchema)]
-pub struct ViolationCount {
-    #[schema(example = "gambling")]
-    r#type: String,
-    #[schema(example = 3)]
-    count: i64,
-}
-
-impl From<NameCount> for ViolationCount {
-    fn from(count: NameCount) -> Self {
-        Self { r#type: count.name, count: count.count }
-    }
-}
-
 /// Statistics of a user's rejected texts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -198,8 +183,8 @@ pub struct UserViolations {
     user_id: UserId,
     #[schema(example = 3)]
     total: i64,
-    types: Vec<ViolationCount>,
-    content_types: Vec<ViolationCount>,
+    types: Vec<NameCount>,
+    content_types: Vec<NameCount>,
     first_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
     last_at: Option<Timestamp>,
@@ -210,8 +195,8 @@ impl UserViolations {
         Self {
             user_id,
             total: found.total,
-            types: found.types.into_iter().map(Into::into).collect(),
-            content_types: found.content_types.into_iter().map(Into::into).collect(),
+            types: found.types,
+            content_types: found.content_types,
             first_at: found.first_at,
             last_at: found.last_at,
         }
@@ -228,35 +213,19 @@ pub async fn user_stats(context: RequestContext, params: UserViolationsParams) -
 pub struct ViolationTypes {
     #[schema(example = 3)]
     total: i64,
-    types: Vec<ViolationCount>,
+    types: Vec<NameCount>,
 }
 
 pub async fn type_stats(context: RequestContext, _: Nothing) -> Result<Json<ViolationTypes>> {
     let types = context.report(|app| violations::types(&app.core)).await?;
     let total = types.iter().map(|kind| kind.count).sum();
-    Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
-}
-
-/// A user with many violations.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FrequentViolator {
-    user_id: UserId,
-    #[schema(example = 5)]
-    count: i64,
-    last_at: Timestamp,
-}
-
-impl From<Violator> for FrequentViolator {
-    fn from(violator: Violator) -> Self {
-        Self { user_id: violator.user, count: violator.count, last_at: violator.last_at }
-    }
+    Ok(Json(ViolationTypes { total, types }))
 }
 
 /// A page of users with many violations, the most first.
 #[derive(Serialize, ToSchema)]
 pub struct FrequentViolators {
-    items: Vec<FrequentViolator>,
+    items: Vec<Violator>,
     #[schema(example = 30)]
     days: u32,
     #[schema(example = 3)]
@@ -278,7 +247,7 @@ pub async fn frequent_violators(
     let days = params.days.map_or(FREQUENT_DAYS, |Days(days)| days);
     let threshold = params.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
     let found = context.report(move |app| violations::frequent(&app.core, days, threshold, page)).await?;
-    let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
+    let Paginated { items, total } = found;
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }
 

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::{
     AddressHmac, Purpose,
@@ -80,26 +82,50 @@ pub struct Finished {
     pub words: Option<String>,
 }
 
-/// A stored request.
-#[derive(Clone, Debug)]
+/// A request for a verification code.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CodeMessageRow)]
 pub struct CodeMessageRecord {
+    #[serde(skip)]
     pub id: MessageId,
+    /// `sms` or `email`.
+    #[schema(example = "sms")]
     pub channel: String,
+    /// `sign_in`, `address` or `cancellation`.
+    #[schema(example = "sign_in")]
     pub purpose: String,
     pub asked_at: Timestamp,
+    /// `asked`: the provider's answer is awaited, or the server stopped before it. `sent`: the provider accepted the
+    /// message. `not_sent`: it did not. `unknown`: it may have. `refused`: a limit or overload of this service.
+    /// `review_account`: nothing is sent to this address.
+    #[schema(example = "sent")]
     pub outcome: String,
     pub finished_at: Option<Timestamp>,
+    #[schema(example = "aliyun")]
     pub provider: Option<String>,
+    /// The provider's code for a failure, or this service's for a refusal.
+    #[schema(example = "isv.BUSINESS_LIMIT_CONTROL")]
     pub code: Option<String>,
+    /// The provider's identifier of the message, or of the failed call.
+    #[schema(example = "900619746936498440^0")]
     pub receipt: Option<String>,
+    /// The provider's words, with addresses and numbers masked.
+    #[schema(example = "OK")]
     pub words: Option<String>,
     pub delivery: Option<StoredDelivery>,
 }
 
-/// A stored delivery receipt.
-#[derive(Clone, Debug)]
+/// The carrier's report about a sent message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CodeDelivery)]
 pub struct StoredDelivery {
+    /// `waiting`, `delivered` or `failed`.
+    #[schema(example = "delivered")]
     pub status: String,
+    /// The carrier's code.
+    #[schema(example = "DELIVERED")]
     pub code: Option<String>,
     pub at: Option<Timestamp>,
 }

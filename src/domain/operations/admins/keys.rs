@@ -1,5 +1,8 @@
 //! API keys for programs, identified by a label. A key has a role, may expire, and can be suspended and resumed.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use super::{KEY_PREFIX, random_credential, roles::Role, valid_name};
 use crate::{
     core::Core,
@@ -9,15 +12,20 @@ use crate::{
 };
 
 /// An API key, without its secret.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ApiKey {
+    #[serde(skip)]
     pub id: i64,
+    #[schema(example = "billing")]
     pub label: String,
     pub role: Role,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
+    /// Set while the key is suspended.
     pub suspended_at: Option<Timestamp>,
+    /// Set once the key is revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
