@@ -275,11 +275,14 @@ impl Text {
 
     /// Returns true if the asker speaks of themselves, apart from "my son" or 我妈.
     fn names_the_asker(&self) -> bool {
-        let mut rest = self.chinese.replace("我的", "我");
-        for word in VOCABULARY.of("person").flat_map(|list| &list.chinese) {
-            rest = rest.replace(&format!("我{word}"), "").replace(&format!("我家{word}"), "");
-        }
-        rest.contains('我') || self.has_english(&["i", "me", "we", "us", "i'm", "i've", "i'll", "myself"])
+        let is_relation = |after: &str| {
+            let after = after.trim_start_matches('的');
+            let at_home = after.strip_prefix('家').unwrap_or(after);
+            let mut people = VOCABULARY.of("person").flat_map(|list| &list.chinese);
+            people.any(|word| after.starts_with(word) || at_home.starts_with(word))
+        };
+        self.chinese.split('我').skip(1).any(|after| !is_relation(after))
+            || self.has_english(&["i", "me", "we", "us", "i'm", "i've", "i'll", "myself"])
     }
 
     /// Returns the places of the longest words of the vocabulary. They do not overlap.
