@@ -1,8 +1,10 @@
 //! Assesses a chart for a question: the line that stands for the matter (用神), the evidence for and against, and the days at
 //! which it may come true.
 //!
-//! Knows the rules of the six-line method and no words. Each rule stands once, as a [`Reason`] with its chapter of 增删卜易.
+//! Knows the rules of the six-line method and no words. Each rule stands once, as a [`Reason`].
 //! Month and day decide the strength; moving lines act, lines at rest do not; what is void or broken acts later.
+
+use std::sync::LazyLock;
 
 use named_enum::named_enum;
 use serde::Serialize;
@@ -17,148 +19,81 @@ use crate::{
 };
 
 named_enum! {
-    /// A rule that counts for or against the matter. The weights are in [`Reason::weight`].
+    /// A rule that counts for or against the matter. `assets/interpreter/rules.tsv` has its meaning, its chapter of
+    /// 增删卜易 and its weight.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
-        /// 用神 is the branch of the month (月将章).
         IsMonth = "is_month",
-        /// The month has its element or feeds it (四时旺相章).
         MonthHelps = "month_helps",
-        /// It has no part in the month's element (四时旺相章).
         MonthRests = "month_rests",
-        /// The month controls it (四时旺相章).
         MonthControls = "month_controls",
-        /// The month breaks it (月破章).
         MonthBreaks = "month_breaks",
-        /// The month combines with it (六合章).
         MonthCombines = "month_combines",
-        /// 用神 is the branch of the day (日辰章).
         IsDay = "is_day",
-        /// The day feeds it or has its element (日辰章).
         DayHelps = "day_helps",
-        /// The day controls it (日辰章).
         DayControls = "day_controls",
-        /// The day strikes it while strong: it moves in secret (暗动章).
         Stirred = "stirred",
-        /// The day strikes it while weak (日破章).
         DayBreaks = "day_breaks",
-        /// The day is its grave, and does not help it (生旺墓绝章).
         InGrave = "in_grave",
-        /// The day is its extinction (生旺墓绝章).
         InExtinction = "in_extinction",
-        /// Void with strength: later (旬空章).
         VoidForNow = "void_for_now",
-        /// Void without strength (旬空章).
         VoidIndeed = "void_indeed",
-        /// Void in a new illness: it heals (疾病章, 近病逢空即愈).
         VoidHeals = "void_heals",
-        /// Void in an old illness (疾病章, 久病逢空即死).
         VoidHarms = "void_harms",
-        /// Clash in a new illness (疾病章, 近病逢冲即愈).
         ClashHeals = "clash_heals",
-        /// Clash in an old illness (疾病章, 久病逢冲即死).
         ClashHarms = "clash_harms",
-        /// Hidden under another line (飞伏章).
         Hidden = "hidden",
-        /// Hidden, and brought out by day, month, a change or a weak cover (飞伏章).
         HiddenHelped = "hidden_helped",
-        /// Changes into what feeds it (回头生章).
+        HiddenOpened = "hidden_opened",
         FedBack = "fed_back",
-        /// Changes into what controls it (回头克章).
         ControlledBack = "controlled_back",
-        /// Advances (进神章).
         Advances = "advances",
-        /// Retreats (退神章).
         Retreats = "retreats",
-        /// Changes into a void or broken line (旬空章).
         ChangesIntoNothing = "changes_into_nothing",
-        /// Changes into its grave (生旺墓绝章).
         ChangesIntoGrave = "changes_into_grave",
-        /// Changes into its extinction (生旺墓绝章).
         ChangesIntoExtinction = "changes_into_extinction",
-        /// 元神 moves and reaches it (元神忌神章).
         SourceMoves = "source_moves",
-        /// 元神 moves with a force that grows.
         SourceGrows = "source_grows",
-        /// 元神 moves in vain: broken, void, retreating or held.
         SourceFails = "source_fails",
-        /// 忌神 moves and reaches it (元神忌神章).
         HarmMoves = "harm_moves",
-        /// 忌神 moves with a force that grows.
         HarmGrows = "harm_grows",
-        /// 忌神 moves in vain.
         HarmFails = "harm_fails",
-        /// 忌神 feeds a moving 元神 and forgets to harm (贪生忘克).
         HarmDiverted = "harm_diverted",
-        /// 忌神 combines with the line into which it changes, or with the day, and forgets to harm (贪合忘克).
         HarmHeld = "harm_held",
-        /// 仇神 moves and feeds a moving 忌神.
         RivalFeedsHarm = "rival_feeds_harm",
-        /// A line of the same kind moves.
         PeerMoves = "peer_moves",
-        /// A moving line draws on it.
         Drained = "drained",
-        /// A line moves without bearing on it.
         Aside = "aside",
-        /// A triad feeds it or joins with it (三合章).
         TriadHelps = "triad_helps",
-        /// A triad controls it.
         TriadHarms = "triad_harms",
-        /// It moves among branches that punish each other (三刑章).
         InPunishment = "in_punishment",
-        /// It moves with a branch that spoils its partner (六害章).
         InSpoiling = "in_spoiling",
-        /// 用神 is the asker's own line (世应章).
         AtSubject = "at_subject",
-        /// 忌神 is the asker's own line (忌神持世).
         HarmAtSubject = "harm_at_subject",
-        /// It feeds the asker's line, or combines with it.
         FeedsSubject = "feeds_subject",
-        /// Wealth comes to the asker (财来就我).
         ComesToSubject = "comes_to_subject",
-        /// It controls the asker's line.
         ControlsSubject = "controls_subject",
-        /// The asker's line moves and becomes it.
         SubjectBecomesIt = "subject_becomes_it",
-        /// The asker's own line is broken or void without strength.
         SubjectFails = "subject_fails",
-        /// 子孙 moves and takes away 官鬼, which is what the asker fears (子孙为福神).
         ChildrenFree = "children_free",
-        /// The asker carries 官鬼 in journeys, illness and danger.
         OfficialsAtSubject = "officials_at_subject",
-        /// The asker's 官鬼 enters its grave (随官入墓).
         GraveWithOfficials = "grave_with_officials",
-        /// A second line of the topic is strong: the rank of an exam (功名章, 父官两旺).
         CompanionStrong = "companion_strong",
         CompanionWeak = "companion_weak",
-        /// 官鬼 is on the asker's own line in an exam (功名章).
         RankAtSubject = "rank_at_subject",
-        /// 子孙 is on the asker's line or moves in an exam (功名章).
         RankHarmed = "rank_harmed",
-        /// The other side is void and at rest (世应章, 应空他变).
         OtherVoid = "other_void",
-        /// The asker's line is void and at rest (世应章, 世空自退).
         SubjectVoid = "subject_void",
-        /// The asker's side of a dispute is the stronger (词讼章).
         AskerStronger = "asker_stronger",
         OtherStronger = "other_stronger",
-        /// 官鬼, the court, presses the other side or feeds the asker (词讼章).
         CourtHelps = "court_helps",
-        /// 官鬼, the court, controls the asker (词讼章).
         CourtHarms = "court_harms",
-        /// 六合, where the asker wants something to hold (六合章).
         Unions = "unions",
-        /// 六合, but day or month strikes a line that matters (合处逢冲章).
         UnionStruck = "union_struck",
-        /// 六冲, where the asker wants something to hold (六冲章).
         Clashes = "clashes",
-        /// 六冲 changes into 六合.
         ClashesToUnions = "clashes_to_unions",
-        /// 六合 changes into 六冲.
         UnionsToClashes = "unions_to_clashes",
-        /// Both trigrams or one come back (反吟章).
         Reversing = "reversing",
-        /// A trigram repeats (伏吟章).
         Repeating = "repeating",
     }
 }
@@ -269,77 +204,16 @@ impl Reason {
     }
 
     /// Returns how much the rule counts, positive for the matter. Movement counts more than strength, as 增删卜易 has it.
-    const fn weight(self) -> i32 {
-        match self {
-            Self::SourceGrows => 4,
-            Self::IsMonth
-            | Self::IsDay
-            | Self::FedBack
-            | Self::SourceMoves
-            | Self::TriadHelps
-            | Self::SubjectBecomesIt
-            | Self::ChildrenFree
-            | Self::VoidHeals
-            | Self::ClashHeals => 3,
-            Self::MonthHelps
-            | Self::DayHelps
-            | Self::AtSubject
-            | Self::FeedsSubject
-            | Self::HarmDiverted
-            | Self::CompanionStrong
-            | Self::RankAtSubject
-            | Self::AskerStronger
-            | Self::CourtHelps
-            | Self::ClashesToUnions => 2,
-            Self::MonthCombines
-            | Self::Stirred
-            | Self::HiddenHelped
-            | Self::Advances
-            | Self::PeerMoves
-            | Self::ComesToSubject
-            | Self::Unions => 1,
-            Self::Aside | Self::SourceFails | Self::HarmHeld | Self::HarmFails => 0,
-            Self::MonthRests
-            | Self::InGrave
-            | Self::InExtinction
-            | Self::VoidForNow
-            | Self::Hidden
-            | Self::ChangesIntoNothing
-            | Self::RivalFeedsHarm
-            | Self::Drained
-            | Self::Repeating
-            | Self::Reversing
-            | Self::Clashes
-            | Self::OtherVoid
-            | Self::SubjectVoid
-            | Self::InPunishment
-            | Self::InSpoiling
-            | Self::ControlsSubject => -1,
-            Self::MonthControls
-            | Self::DayControls
-            | Self::DayBreaks
-            | Self::Retreats
-            | Self::ChangesIntoGrave
-            | Self::ChangesIntoExtinction
-            | Self::HarmAtSubject
-            | Self::SubjectFails
-            | Self::OfficialsAtSubject
-            | Self::GraveWithOfficials
-            | Self::CompanionWeak
-            | Self::RankHarmed
-            | Self::CourtHarms
-            | Self::OtherStronger => -2,
-            Self::MonthBreaks
-            | Self::VoidIndeed
-            | Self::HarmMoves
-            | Self::TriadHarms
-            | Self::UnionsToClashes
-            | Self::UnionStruck => -3,
-            Self::HarmGrows | Self::ControlledBack => -4,
-            Self::VoidHarms | Self::ClashHarms => -5,
-        }
+    fn weight(self) -> i32 {
+        WEIGHTS.get(self as usize).copied().unwrap_or(0)
     }
 }
+
+/// The weights of the rules, in the order of [`Reason`].
+static WEIGHTS: LazyLock<Vec<i32>> = LazyLock::new(|| {
+    let rows = include_str!("../../../../assets/interpreter/rules.tsv").lines().skip(1);
+    rows.filter_map(|row| row.split('\t').nth(1)?.parse().ok()).collect()
+});
 
 /// The force of a line in motion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -505,7 +379,7 @@ impl<'a> Significator<'a> {
         self.line.clash_effect.filter(|_| self.hidden.is_none())
     }
 
-    fn is(&self, line: &ChartLine) -> bool {
+    pub(super) fn is(&self, line: &ChartLine) -> bool {
         self.hidden.is_none() && self.line.position == line.position
     }
 }
@@ -624,8 +498,12 @@ impl<'a> Assessment<'a> {
             self.chart.lines.iter().any(|line| line.becomes.is_some_and(|new| new.nature.kin == hidden.nature.kin));
         let is_timed = hidden.state.is_some_and(|state| state.is_helped_by_day() || state.is_strong_in_month());
         self.add(Reason::Hidden, line);
-        if is_open || is_fed || becomes_it || is_timed {
+        // What is broken or buried does not come out, though its cover opens.
+        let is_lost = self.evidence.iter().any(|it| it.reason.holds_back()) && self.weight == Some(Weight::Weak);
+        if is_timed {
             self.add(Reason::HiddenHelped, line);
+        } else if (is_open || is_fed || becomes_it) && !is_lost {
+            self.add(Reason::HiddenOpened, line);
         }
     }
 
@@ -852,7 +730,7 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// Returns the line of 官鬼; none if it is hidden.
+    /// Returns the line of 官鬼, the court or a thief; none if it is hidden.
     pub(super) fn court(&self) -> Option<&'a ChartLine> {
         let lines: Vec<&ChartLine> = self.chart.lines.iter().filter(|line| line.nature.kin == Kin::Officials).collect();
         best(&lines).map(|(line, _)| line)
@@ -865,11 +743,13 @@ impl<'a> Assessment<'a> {
         let subject = self.subject;
         match subject.nature.kin {
             Kin::Officials if !is_rank => self.add(Reason::RankAtSubject, Some(subject)),
-            Kin::Children if !is_rank && subject.becomes.is_none() => self.add(Reason::RankHarmed, Some(subject)),
+            Kin::Children if !is_rank && self.matter.person.is_none() && subject.becomes.is_none() => {
+                self.add(Reason::RankHarmed, Some(subject))
+            }
             _ => {}
         }
         let harms = |line: &&ChartLine| line.nature.kin == Kin::Children && line.is_active() && Force::of(line).acts();
-        if let Some(line) = self.chart.lines.iter().find(harms).filter(|_| !is_rank) {
+        if let Some(line) = self.chart.lines.iter().find(harms).filter(|_| !is_rank && self.matter.person.is_none()) {
             self.add(Reason::RankHarmed, Some(line));
         }
     }
@@ -917,12 +797,37 @@ impl<'a> Assessment<'a> {
 
     /// Returns the answer. A weak line needs a rule that carries it, such as a source in motion.
     fn weigh(&self) -> Outlook {
+        // A theft shows in 官鬼, and not in what was taken.
+        if self.matter.topic == Topic::Lost && self.matter.aim == Aim::Fact && self.matter.is_unwelcome {
+            return match self.court() {
+                Some(thief) if thief.is_active() => Outlook::Adverse,
+                Some(thief) if Weight::of(thief) == Some(Weight::Strong) => Outlook::Mixed,
+                _ => Outlook::Favourable,
+            };
+        }
         let is_carried = || self.evidence.iter().any(|evidence| evidence.weight >= 3);
         match self.score() {
             2.. if self.weight != Some(Weight::Weak) || is_carried() => Outlook::Favourable,
             ..=-2 => Outlook::Adverse,
             _ => Outlook::Mixed,
         }
+    }
+
+    /// Returns for which of two things the chart is, if the asker names two; mixed if it is even.
+    pub(super) fn chosen(&self) -> Option<Outlook> {
+        self.matter.options.as_ref()?;
+        let score = if self.matter.gives_up { -self.score() } else { self.score() };
+        let weight = match self.weight {
+            Some(Weight::Strong) => Outlook::Favourable,
+            Some(Weight::Weak) if self.matter.gives_up => Outlook::Favourable,
+            Some(Weight::Weak) => Outlook::Adverse,
+            _ => Outlook::Mixed,
+        };
+        Some(match score {
+            0 => weight,
+            1.. => Outlook::Favourable,
+            _ => Outlook::Adverse,
+        })
     }
 
     /// Returns the most telling time; none if nothing is known of it.
@@ -941,10 +846,10 @@ impl<'a> Assessment<'a> {
         let is_weak = self.weight == Some(Weight::Weak);
         let timing = match (state, moment) {
             _ if triad.is_some() => Timing::Triad(triad?),
-            (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
             (Some(state), Some(moment)) if state.month_break => {
                 Timing::MonthBreak { branch, month: moment.pillars.month.branch() }
             }
+            (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
             _ if significator.hidden.is_some() => Timing::Hidden { branch, above: significator.line.nature.branch },
             (Some(state), _) if is_moving && state.day_combination => Timing::Bound(branch),
             (Some(state), Some(moment)) if state.growth_stage == GrowthStage::Grave && !state.is_helped_by_day() => {

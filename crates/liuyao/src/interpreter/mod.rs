@@ -8,6 +8,7 @@ mod assessment;
 mod missing_person;
 mod phrases;
 mod question;
+mod restatement;
 mod writing;
 
 #[cfg(test)]

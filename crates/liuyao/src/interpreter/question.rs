@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use named_enum::named_enum;
 
-use super::{AskerGender, Reading};
+use super::{AskerGender, Reading, restatement};
 use crate::{chart::Kin, script::to_simplified};
 
 named_enum! {
@@ -107,8 +107,15 @@ pub struct Matter {
     pub aspects: Vec<&'static str>,
     /// True for a matter of months rather than days.
     pub is_slow: bool,
+    /// True if the question names the day of the event, such as an exam.
+    pub is_dated: bool,
+    pub is_this_year: bool,
+    /// The answers no, perhaps and yes in the words of the question.
+    pub answers: Option<[String; 3]>,
     /// The two things between which the asker chooses, as written.
     pub options: Option<[String; 2]>,
+    /// True if the first of two things gives up what the second keeps, so that the chart, which shows it, speaks for the second.
+    pub gives_up: bool,
     /// The act of which the asker wants to know whether to do it, as written.
     pub act: Option<String>,
     /// The topic and words of a second question in the same text.
@@ -124,11 +131,11 @@ struct Entry {
 }
 
 /// Words with one meaning.
-struct WordList {
+pub(super) struct WordList {
     kind: &'static str,
-    name: &'static str,
-    chinese: Vec<&'static str>,
-    english: Vec<&'static str>,
+    pub name: &'static str,
+    pub chinese: Vec<&'static str>,
+    pub english: Vec<&'static str>,
 }
 
 struct Vocabulary {
@@ -169,13 +176,8 @@ impl Vocabulary {
                     by_letter.entry(first).or_insert_with(Vec::new).push((word, entries.len()));
                 }
             }
-            let line = match *line {
-                "世" => Sought::Subject,
-                "应" => Sought::Object,
-                "partner" => Sought::Partner,
-                kin => Kin::from_name(kin).map_or(Sought::Subject, Sought::Kin),
-            };
             let topic = Topic::from_name(topic).unwrap_or(Topic::Other);
+            let line = Sought::from_name(line).unwrap_or(Sought::Subject);
             entries.push(Entry { topic, line, weight: weight.parse().unwrap_or(0) });
         }
         let lists = rows(include_str!("../../../../assets/interpreter/words.tsv")).filter_map(|row| {
@@ -185,8 +187,10 @@ impl Vocabulary {
         let lists: Vec<WordList> = lists.collect();
         let mut pairs = Vec::new();
         for (object, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "object") {
-            let topic = list.name.split_once('.').and_then(|(topic, _)| Topic::from_name(topic));
-            let line = entries.iter().find(|entry: &&Entry| Some(entry.topic) == topic).map(|entry| entry.line);
+            let Some((topic, line)) = list.name.split_once('.') else { continue };
+            let (topic, line) = (Topic::from_name(topic), Sought::from_name(line.trim_end_matches(char::is_numeric)));
+            let usual = entries.iter().find(|entry: &&Entry| Some(entry.topic) == topic).map(|entry| entry.line);
+            let line = line.or(usual);
             let act = lists.iter().position(|other| other.kind == "act" && other.name == list.name);
             if let (Some(topic), Some(line), Some(act)) = (topic, line, act) {
                 pairs.push([object, act, entries.len()]);
@@ -387,6 +391,17 @@ impl Person {
     }
 }
 
+impl Sought {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "世" => Some(Self::Subject),
+            "应" => Some(Self::Object),
+            "partner" => Some(Self::Partner),
+            kin => Kin::from_name(kin).map(Self::Kin),
+        }
+    }
+}
+
 impl Topic {
     /// Returns true for topics in which the asker wants something to hold together, so that a clash harms.
     pub(super) fn wants_union(self) -> bool {
@@ -418,7 +433,12 @@ impl Matter {
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
         let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
-        let needs = |other: &Topic| touched(*other) || (*other == Topic::Health && touched(Topic::Children));
+        let of_people = ["wealth.debt", "wealth.lend", "wealth.deposit", "wealth.bargain"];
+        let is_loan = of_people.into_iter().any(|name| text.has_named("aspect", name));
+        let needs = |other: &Topic| {
+            touched(*other) && !(*other == Topic::Wealth && is_loan)
+                || (*other == Topic::Health && touched(Topic::Children))
+        };
         let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
         let sought = sought(topic, &hits, &asked_hits);
@@ -436,6 +456,13 @@ impl Matter {
             partner: None,
             aspects,
             is_slow,
+            is_dated: text.has_named("scale", "dated"),
+            is_this_year: text.has_named("scale", "year"),
+            answers: restatement::answers(&reading.question),
+            gives_up: options.as_ref().is_some_and(|options| {
+                let [first, second] = options.each_ref().map(|option| Text::new(option).has_any("leave"));
+                first && !second
+            }),
             options,
             act: act(&reading.question),
             second: second.and_then(|(topic, words)| Some((topic?, words))),
@@ -471,7 +498,7 @@ impl Matter {
 }
 
 /// Returns the clauses that ask; none if a question has no words of a question.
-fn clauses(question: &str) -> Vec<&str> {
+pub(super) fn clauses(question: &str) -> Vec<&str> {
     let clauses = question.split_inclusive(is_clause_end).filter(|clause| !clause.trim().is_empty());
     clauses.filter(|clause| clause.ends_with(['?', '？']) || Text::new(clause).asks()).collect()
 }
@@ -492,12 +519,17 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     asked.collect()
 }
 
-fn is_clause_end(letter: char) -> bool {
+pub(super) fn is_clause_end(letter: char) -> bool {
     matches!(letter, '？' | '?' | '。' | '.' | '！' | '!' | '；' | ';' | '\n' | '，' | ',')
 }
 
-/// Returns the words that open an option or an act, in both scripts.
-fn openers(name: &str) -> impl Iterator<Item = &&str> {
+/// Returns the lists of words of a kind.
+pub(super) fn words_of(kind: &str) -> impl Iterator<Item = &WordList> {
+    VOCABULARY.of(kind)
+}
+
+/// Returns the words that open an option, an act or a sentence, in both scripts.
+pub(super) fn openers(name: &str) -> impl Iterator<Item = &&str> {
     VOCABULARY.of("opener").filter(move |list| list.name == name).flat_map(|list| &list.chinese)
 }
 
@@ -543,7 +575,9 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let is_doubt = || text.opens_with("doubt", "opening") && !text.has_named("doubt", "future");
     // To ask if something will happen that is not known to be welcome is to fear it.
     let is_open = text.has_named("doubt", "whether") && !plain.has_any("welcome");
-    let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim));
+    // In "will she call when she is back" no word asks for a time.
+    let is_yes_or_no = text.opens_with("auxiliary", "opening") && !text.chinese.contains('吗');
+    let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim) && !is_yes_or_no);
     let aim = if let Some(aim) = named {
         aim
     } else if has_options {

@@ -77,7 +77,7 @@ fn a_chinese_reading_gives_answer_reasons_advice_text_and_chart() {
     let expected = "\
 可以去做。
 
-代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，有底气；它生合你自己的一爻（世），事情向着你。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。
+代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，根基稳；它生合你自己的一爻（世），事情向着你。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。
 
 先拿到书面聘用，再提离职。
 
@@ -97,7 +97,7 @@ fn an_english_reading_is_prose_about_the_casting() {
         &text,
         &[
             "The line for this matter is the fifth line, Officials (Rooster, metal) (the post and those above you), strong",
-            "Time: a line at rest tends to wake around the Rooster month (about September)",
+            "Time: a line at rest tends to wake around the Rabbit month (about March)",
             "The answer is ䷐ Hexagram 17, Following (泽雷随 suí), with the fourth and top lines changing, which leads to ䷩",
             "a Tiger day (庚寅) in the Ox month (己丑), Horse and Goat void.",
         ],
@@ -118,15 +118,15 @@ fn traditional_readings_quote_the_received_text() {
 fn answers_are_given_in_the_sense_of_the_question() {
     for (question, lines, beginning) in [
         ("公司会不会裁掉我", "887689", "去留还没有定。"),
-        ("戒指是不是被保姆拿走了", "789968", "多半没有这回事。"),
+        ("戒指是不是被保姆拿走了", "789968", "戒指多半不是被保姆拿走的。"),
         ("这个月没来例假，我是不是怀孕了", "788976", "多半是有了。"),
         ("我单身三年了，什么时候能遇到对的人", "777877", "眼下时候未到，有动静也要等到"),
         ("是谁拿了我的钱包", "777877", "若有人拿，像是"),
-        ("买二手房还是等新盘", "898777", "「买二手房」与「等新盘」相差不大"),
+        ("买二手房还是等新盘", "898777", "与其买二手房，不如等新盘。"),
         ("跟婆婆吵架了怎么和好", "788976", "先停一停："),
         ("领导为什么总针对我", "788976", "多半起于"),
         ("我的银行卡忘在哪了", "788976", "多在"),
-        ("要不要跟他见面", "788976", "「跟他见面」"),
+        ("要不要跟他见面", "788976", "可以跟他见面"),
     ] {
         let text = interpret(&now(Written::Simplified, lines, question));
         assert!(text.starts_with(beginning), "{question}: {text}");
@@ -362,7 +362,10 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
     for written in [Written::Simplified, Written::English] {
         let words = phrases::Phrases(written);
         let has = |key: String| assert!(words.find(&key).is_some_and(|phrase| !phrase.is_empty()), "{key}");
-        for reason in Reason::ALL {
+        let rules: Vec<&str> = include_str!("../../../../assets/interpreter/rules.tsv").lines().skip(1).collect();
+        assert_eq!(rules.len(), Reason::ALL.len());
+        for (reason, rule) in Reason::ALL.into_iter().zip(rules) {
+            assert_eq!(rule.split('\t').next(), Some(reason.name()));
             has(format!("reason.{}", reason.name()));
         }
         for topic in Topic::ALL.map(Topic::name) {
@@ -399,7 +402,6 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
             }
             for judgement in ["good", "mixed", "warning"] {
                 has(format!("agreement.text.{judgement}"));
-                has(format!("agreement.advice.{judgement}"));
             }
         }
     }

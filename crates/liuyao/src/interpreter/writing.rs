@@ -3,7 +3,7 @@
 
 use super::{
     Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written,
-    assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
+    assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason, restatement::turned,
 };
 use crate::{
     Branch, ElementRelation,
@@ -13,7 +13,7 @@ use crate::{
     },
     hexagram::{ClassicalText, Hexagram, Judgement, LineClassic, Trigram},
     interpreter::AskerGender,
-    script::verbatim,
+    script::{to_simplified, to_traditional, verbatim},
 };
 
 /// Maximum characters quoted from a question.
@@ -57,7 +57,8 @@ impl Writer<'_> {
             (None, Some((Judgement::Warning, _))) => Outlook::Adverse,
             (None, _) => Outlook::Mixed,
         };
-        let advice = words.say_first(&advice_keys(matter, outlook), &[]);
+        let answer = told.and_then(|scene| scene.assessment.chosen()).unwrap_or(outlook);
+        let advice = words.say_first(&advice_keys(matter, answer), &[]);
         let body = match (self.reading.view, &scene) {
             (View::Images, _) => [self.quotations(&texts), self.way(primary)].join("\n\n"),
             (View::Lines, Some(scene)) => scene.each_line(),
@@ -66,20 +67,14 @@ impl Writer<'_> {
         };
         let has_verse = self.reading.view != View::Images;
         let verse = texts.main().filter(|_| has_verse).map(|text| self.verse("verse.said", *text, true));
-        let agreement = judgement.filter(|_| !matter.has("mourning")).map(|(judgement, clause)| {
-            let key = match (told, matter.aim) {
-                // A text says nothing about a fact or a person.
-                (_, Aim::Fact | Aim::Who) => format!("agreement.advice.{}", judgement.name()),
-                (None, _) => format!("agreement.text.{}", judgement.name()),
-                (_, Aim::Fear) => format!("agreement.fear.{}.{}", judgement.name(), outlook.name()),
-                _ => format!("agreement.{}.{}", judgement.name(), outlook.name()),
-            };
-            words.say(&key, &[("clause", &self.classic(clause))])
+        let agreement = judgement.filter(|_| told.is_none() && !matter.has("mourning"));
+        let agreement = agreement.map(|(judgement, clause)| {
+            words.say(&format!("agreement.text.{}", judgement.name()), &[("clause", &self.classic(clause))])
         });
         vec![
-            words.capitalised(&self.answer(matter, scene.as_ref(), outlook, &advice)),
+            words.capitalised(&self.answer(matter, scene.as_ref(), answer, &advice)),
             if has_verse { words.capitalised(&body) } else { body },
-            words.capitalised(&self.counsel(matter, scene.as_ref(), outlook, advice)),
+            words.capitalised(&self.counsel(matter, scene.as_ref(), answer, advice)),
             words.join(&[verse.unwrap_or_default(), agreement.unwrap_or_default()]),
             words.join(&[self.opening(primary), scene.map(|scene| scene.setting()).unwrap_or_default()]),
         ]
@@ -110,8 +105,8 @@ impl Writer<'_> {
         };
         let is_lost = matter.topic == Topic::Lost && matter.aim != Aim::Where;
         let place = scene.filter(|_| is_lost).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
-        let has_time = matter.aim == Aim::Wish && !self.reading.question.trim().is_empty();
-        let time = scene.filter(|_| has_time).and_then(|scene| Some(scene.time(scene.assessment.timing?)));
+        let has_time = matter.aim == Aim::Wish && !matter.is_dated && !self.reading.question.trim().is_empty();
+        let time = scene.filter(|_| has_time).and_then(|scene| scene.time(scene.assessment.timing?));
         let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
         let time = time.map(|time| words.say(key, &[("time", &time)]));
         words.join(&[advice, place.unwrap_or_default(), time.unwrap_or_default()])
@@ -119,7 +114,11 @@ impl Writer<'_> {
 
     fn verdict(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: &str) -> String {
         let words = self.words;
-        let days = scene.and_then(Scene::days);
+        let said = self.restated(matter, outlook);
+        if let Some(said) = said.as_ref().filter(|_| outlook != Outlook::Mixed) {
+            return said.clone();
+        }
+        let days = scene.and_then(|scene| scene.days(scene.assessment.timing?));
         let group = match matter.aim {
             Aim::Fear => "fear",
             Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
@@ -135,18 +134,53 @@ impl Writer<'_> {
             Aim::Why if scene.is_some() => "why",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
         };
-        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&option));
+        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| turned(&option));
         let values = [
             ("days", days.as_deref().unwrap_or_default()),
             ("who", &scene.map(Scene::who).unwrap_or_default()),
             ("where", &scene.map(Scene::whereabouts).unwrap_or_default()),
             ("cause", scene.map(Scene::cause).unwrap_or_default()),
             ("advice", advice),
-            ("act", &matter.act.as_deref().map(verbatim).unwrap_or_default()),
+            ("act", &matter.act.as_deref().map(turned).unwrap_or_default()),
             ("first", &first),
             ("second", &second),
         ];
-        words.say_first(&keys(group, matter, outlook), &values)
+        let verdict = words.say_first(&keys(group, matter, outlook), &values);
+        said.map_or(verdict.clone(), |said| words.say("restated.mixed", &[("said", &said), ("verdict", &verdict)]))
+    }
+
+    /// Returns the answer in the words of the question. About health the phrases speak with more care.
+    fn restated(&self, matter: &Matter, outlook: Outlook) -> Option<String> {
+        let [no, perhaps, yes] = matter.answers.as_ref()?;
+        let is_guarded = matches!(matter.topic, Topic::Health | Topic::Children)
+            || matter.topic == Topic::Pets && outlook != Outlook::Favourable;
+        let is_open_choice = matter.aim == Aim::Choice && matter.options.is_none() && matter.act.is_none();
+        let is_asked = matches!(matter.aim, Aim::Wish | Aim::Fear | Aim::Fact) || is_open_choice;
+        // 会不会 names what is feared, and 能不能 what is hoped for.
+        let is_bad = matter.is_unwelcome || matter.aim == Aim::Fear && no.contains("不会");
+        let said = match outlook {
+            _ if is_guarded || !is_asked || no.is_ascii() != self.words.is_english() => return None,
+            Outlook::Mixed => perhaps,
+            _ if (outlook == Outlook::Favourable) == is_bad => no,
+            _ => yes,
+        };
+        let is_said = !said.is_empty() && (outlook != Outlook::Mixed || matter.aim == Aim::Wish);
+        let said = if is_open_choice { said.replace("多半", "眼下") } else { said.clone() };
+        is_said.then(|| self.in_letters_of_the_question(&said))
+    }
+
+    /// Returns simplified words in the traditional characters of the question, which conversion might miss (台, 臺).
+    fn in_letters_of_the_question(&self, said: &str) -> String {
+        let question = &self.reading.question;
+        let plain = to_simplified(question);
+        if self.reading.written != Written::Traditional || plain == *question {
+            return said.to_owned();
+        }
+        let letter = |letter: char| match plain.chars().zip(question.chars()).find(|(plain, _)| *plain == letter) {
+            Some((_, own)) => own.to_string(),
+            None => to_traditional(&letter.to_string()),
+        };
+        verbatim(&said.chars().map(letter).collect::<String>())
     }
 
     fn opening(&self, primary: Hexagram) -> String {
@@ -362,7 +396,13 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
     let special = match matter.aim {
         Aim::Choice if matter.options.is_some() => return keys("choice_advice", matter, outlook),
-        Aim::Choice => keys("whether_advice", matter, outlook),
+        // What fits a wish does not fit a decision, unless its aspect names the act.
+        Aim::Choice => {
+            let topic = format!("advice.{}.{}", matter.topic.name(), outlook.name());
+            let of_act = keys("advice", matter, outlook).into_iter().take_while(|key| *key != topic);
+            let all = [format!("whether_rest.{}", outlook.name())];
+            return keys("whether_advice", matter, outlook).into_iter().chain(of_act).chain(all).collect();
+        }
         Aim::Fear => keys("fear_advice", matter, outlook),
         Aim::Fact => keys("fact_advice", matter, outlook),
         Aim::Who => keys("who_advice", matter, outlook),
@@ -401,7 +441,15 @@ impl Scene<'_> {
 
     /// Returns the part that lines of a kin play in the topic.
     fn role(&self, kin: Kin) -> &'static str {
-        self.words().get(&format!("role.{}.{}", self.assessment.matter.topic.name(), kin.name()))
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let is_other = matter.partner.is_some() && kin != self.kin();
+        let of_partner = words.find(&format!("role.partner.{}", kin.name())).filter(|_| is_other);
+        let god = self.assessment.gods().iter().position(|god| *god == kin).unwrap_or(3);
+        let is_persons = matter.person.is_some() && !matches!(matter.topic, Topic::Family | Topic::Health);
+        let of_person = is_persons.then(|| words.get(&format!("role.person.{god}")));
+        let of_aspect = |aspect: &&str| words.find(&format!("role.{}.{aspect}.{}", matter.topic.name(), kin.name()));
+        let of_topic = || words.get(&format!("role.{}.{}", matter.topic.name(), kin.name()));
+        of_partner.or(of_person).or_else(|| matter.aspects.iter().find_map(of_aspect)).unwrap_or_else(of_topic)
     }
 
     /// Returns the kin that is 用神.
@@ -537,7 +585,14 @@ impl Scene<'_> {
         };
         let weight = self.assessment.weight.map(|weight| words.term("stands", weight.name()));
         let person = matter.person.map(|person| words.term("person", person.name()));
-        words.say(
+        let holder = ["debt", "deposit"].into_iter().find(|aspect| matter.topic == Topic::Wealth && matter.has(aspect));
+        let holder = holder.map(|_| {
+            let object = self.assessment.object;
+            let weight = Weight::of(object).map(|weight| words.term("stands", weight.name()));
+            let values = [("line", self.line(object)), ("weight", weight.unwrap_or_default().to_owned())];
+            words.say("stands.holder", &values.each_ref().map(|(key, value)| (*key, value.as_str())))
+        });
+        let stands = words.say(
             &format!("stands.{key}"),
             &[
                 ("line", &self.line(significator.line)),
@@ -546,7 +601,8 @@ impl Scene<'_> {
                 ("person", person.unwrap_or_default()),
                 ("weight", weight.unwrap_or_default()),
             ],
-        )
+        );
+        words.join(&[stands, holder.unwrap_or_default()])
     }
 
     /// Returns the effect of each moving line; many are grouped.
@@ -565,12 +621,15 @@ impl Scene<'_> {
             return words.say("moves", &[("list", &list.join(words.get("clause.end")))]);
         }
         let group = |key: &str, sign: i32| {
-            let of_group = moving.iter().zip(&found).filter(|(_, (weight, _))| weight.signum() == sign);
+            let is_in = |line: &ChartLine, weight: i32| weight.signum() == sign && !assessment.significator.is(line);
+            let of_group = moving.iter().zip(&found).filter(|(line, (weight, _))| is_in(line, *weight));
             let names = of_group.map(|(line, _)| words.term("position", &line.position.to_string()));
             let list = names.collect::<Vec<_>>().join(words.get("list.and"));
             (!list.is_empty()).then(|| words.say(key, &[("list", &list)]))
         };
-        let groups = [group("moves.help", 1), group("moves.harm", -1), group("moves.neither", 0)];
+        let own = moving.iter().zip(&found).find(|(line, _)| assessment.significator.is(line));
+        let own = own.map(|(_, (_, said))| said.clone());
+        let groups = [own, group("moves.help", 1), group("moves.harm", -1), group("moves.neither", 0)];
         let list = groups.into_iter().flatten().collect::<Vec<_>>().join(words.get("clause.end"));
         words.say("moves.many", &[("count", &moving.len().to_string()), ("list", &list)])
     }
@@ -599,16 +658,22 @@ impl Scene<'_> {
 
     fn reason(&self, reason: Reason, position: Option<u8>) -> String {
         let line = position.and_then(|position| self.assessment.line_at(position));
-        self.phrase(&format!("reason.{}", reason.name()), line)
+        let is_struck = self.assessment.significator.state().is_some_and(|state| state.day_clash);
+        let key = if reason == Reason::DayControls && is_struck { "day_strikes" } else { reason.name() };
+        self.phrase(&format!("reason.{key}"), line)
     }
 
     /// Returns a phrase about a line.
     fn phrase(&self, key: &str, line: Option<&ChartLine>) -> String {
         let (words, assessment) = (self.words(), self.assessment);
         let becomes = line.and_then(|line| line.becomes).map(|new| self.nature(new.nature)).unwrap_or_default();
+        let role = |line: &ChartLine| match line.role {
+            Some(LineRole::Subject) => words.get("role.subject"),
+            _ => self.role(line.nature.kin),
+        };
         let mover = line.map(|line| {
             let key = if line.becomes.is_some() { "mover.moves" } else { "mover.stirred" };
-            words.say(key, &[("line", &self.line(line)), ("role", self.role(line.nature.kin)), ("becomes", &becomes)])
+            words.say(key, &[("line", &self.line(line)), ("role", role(line)), ("becomes", &becomes)])
         });
         let pillars = assessment.chart.moment.as_ref().map(|moment| moment.pillars);
         let animal = |branch: Option<Branch>| branch.map_or("", |branch| words.term("branch", branch.name()));
@@ -691,6 +756,8 @@ impl Scene<'_> {
             return words.say("month.named", &values);
         }
         let moment = self.assessment.chart.moment.as_ref();
+        // The dates of the days after the month that breaks it are not those that come next.
+        let moment = moment.filter(|_| !matches!(self.assessment.timing, Some(Timing::MonthBreak { .. })));
         let date = moment.and_then(|moment| Some((moment, moment.next_days()?[branch as usize])));
         let said = match date {
             Some((moment, date)) => {
@@ -705,61 +772,61 @@ impl Scene<'_> {
         said.replace("a Ox", "an Ox")
     }
 
-    /// Returns the days or months at which the matter may come about.
-    fn days(&self) -> Option<String> {
-        let words = self.words();
-        let pillars = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars);
-        let now = pillars.map(|pillars| if self.assessment.matter.is_slow { pillars.month } else { pillars.day });
-        // The next one first; today's branch comes again last.
-        let distance = |branch: Branch| (branch as usize + 11 - now.map_or(0, |now| now.branch() as usize)) % 12;
-        let both = |one: Branch, other: Branch| {
-            let [first, second] = if distance(one) <= distance(other) { [one, other] } else { [other, one] };
-            format!("{}{}{}", self.day(first), words.get("days.or"), self.day(second))
+    /// Returns the days or months at which the matter may come about; none after the time that the question names.
+    fn days(&self, timing: Timing) -> Option<String> {
+        let (words, is_slow) = (self.words(), self.assessment.matter.is_slow);
+        let moment = self.assessment.chart.moment.as_ref();
+        let now = moment.map_or(11, |moment| {
+            let pillars = moment.pillars;
+            if is_slow { pillars.month.branch() as usize } else { pillars.day.branch() as usize }
+        });
+        let mut branches = match timing {
+            Timing::Season(element) => return Some(words.term("season", element.name()).to_owned()),
+            Timing::Triad(branch) => vec![branch],
+            Timing::Void { branch, is_struck: true } if !is_slow => vec![branch],
+            Timing::MonthBreak { branch, .. } | Timing::Moving(branch) => vec![branch, partner(branch)],
+            Timing::Hidden { branch, above } => vec![branch, above.plus(6)],
+            Timing::Bound(branch) | Timing::Grave(branch) => vec![branch.plus(6)],
+            Timing::Resting(branch) | Timing::Void { branch, .. } => vec![branch, branch.plus(6)],
         };
-        self.assessment.timing.map(|timing| match timing {
-            Timing::Void { branch, .. } | Timing::Triad(branch) => self.day(branch),
-            Timing::MonthBreak { branch, .. } | Timing::Moving(branch) => both(branch, partner(branch)),
-            Timing::Hidden { branch, above } => both(branch, above.plus(6)),
-            Timing::Bound(branch) | Timing::Grave(branch) => self.day(branch.plus(6)),
-            Timing::Resting(branch) => both(branch, branch.plus(6)),
-            Timing::Season(element) => words.term("season", element.name()).to_owned(),
-        })
+        // The next one first; the branch of now comes again last.
+        let distance = |branch: &Branch| (*branch as usize + 11 - now) % 12;
+        branches.sort_by_key(distance);
+        branches.dedup();
+        // 丑 is the month of January.
+        let month = |branch: usize| (branch + 11) % 12;
+        let is_in_time = |branch: &Branch| {
+            !(is_slow && moment.is_some() && self.assessment.matter.is_this_year)
+                || month(*branch as usize) > month(now) && month(now) != 11
+        };
+        branches.retain(is_in_time);
+        branches.truncate(if is_slow && branches.iter().any(|branch| distance(branch) < 5) {
+            branches.iter().filter(|branch| distance(branch) < 7).count()
+        } else {
+            2
+        });
+        let named: Vec<String> = branches.into_iter().map(|branch| self.day(branch)).collect();
+        (!named.is_empty()).then(|| named.join(words.get("days.or")))
     }
 
-    fn time(&self, timing: Timing) -> String {
-        let (words, is_slow) = (self.words(), self.assessment.matter.is_slow);
-        let today = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars.day.branch());
-        let (key, branch) = match timing {
-            Timing::Void { branch, is_struck: true } if !is_slow => ("timing.void_struck", branch),
-            Timing::Void { branch, .. } => ("timing.void", branch),
-            Timing::MonthBreak { branch, .. } => ("timing.month_break", branch),
-            Timing::Hidden { branch, above } if today == Some(above.plus(6)) => ("timing.hidden_open", branch),
-            Timing::Hidden { branch, .. } => ("timing.hidden", branch),
-            Timing::Bound(branch) => ("timing.bound", branch),
-            Timing::Grave(branch) => ("timing.grave", branch),
-            Timing::Triad(branch) => ("timing.triad", branch),
-            Timing::Moving(branch) => ("timing.moving", branch),
-            Timing::Resting(branch) => ("timing.resting", branch),
-            Timing::Season(element) => {
-                return words.say("timing.season", &[("season", words.term("season", element.name()))]);
-            }
+    fn time(&self, timing: Timing) -> Option<String> {
+        let words = self.words();
+        let key = match timing {
+            Timing::Void { is_struck: true, .. } if !self.assessment.matter.is_slow => "timing.void_struck",
+            Timing::Void { .. } => "timing.void",
+            Timing::MonthBreak { .. } => "timing.month_break",
+            Timing::Hidden { .. } => "timing.hidden",
+            Timing::Bound(_) => "timing.bound",
+            Timing::Grave(_) => "timing.grave",
+            Timing::Triad(_) => "timing.triad",
+            Timing::Moving(_) => "timing.moving",
+            Timing::Resting(_) => "timing.resting",
+            Timing::Season(_) => "timing.season",
         };
-        let animal = |branch: Branch| words.term("branch", branch.name());
         let month = if let Timing::MonthBreak { month, .. } = timing { Some(month) } else { None };
-        let above = if let Timing::Hidden { above, .. } = timing { self.day(above.plus(6)) } else { String::new() };
-        let month_end = month.map(|month| words.term("month", &(month as usize + 1).to_string()));
-        words.say(
-            key,
-            &[
-                ("branch", animal(branch)),
-                ("day", &self.day(branch)),
-                ("opposite", &self.day(branch.plus(6))),
-                ("partner_day", &self.day(partner(branch))),
-                ("above", &above),
-                ("branch_month", month.map_or("", animal)),
-                ("month_end", month_end.unwrap_or_default()),
-            ],
-        )
+        let end = month.map_or("", |month| words.term("month", &(month as usize + 1).to_string()));
+        let month = month.map_or("", |month| words.term("branch", month.name()));
+        Some(words.say(key, &[("days", &self.days(timing)?), ("branch_month", month), ("month_end", end)]))
     }
 
     /// Returns the kind of person that a line shows: the partner's, a thief's, or the other side's.
@@ -835,6 +902,6 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         },
         "evidence": evidence.collect::<Vec<_>>(),
         "outlook": assessment.outlook.name(),
-        "days": assessment.timing.iter().map(|timing| said(scene.time(*timing))).collect::<Vec<_>>(),
+        "days": assessment.timing.and_then(|timing| scene.time(timing)).map(said).into_iter().collect::<Vec<_>>(),
     })
 }
