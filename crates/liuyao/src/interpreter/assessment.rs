@@ -237,19 +237,18 @@ impl BranchState {
     }
 }
 
-/// Returns the cause for which a moving line fails, by its name among the phrases (`why`).
-pub(super) fn cause_of_failure(line: &ChartLine) -> &'static str {
+/// Returns the cause for which a moving line fails or is held, by its name among the phrases (`why`).
+pub(super) fn cause_of_failure(line: &ChartLine) -> Option<&'static str> {
     let (state, new) = (line.state, line.becomes);
-    let has = |is_so: fn(BranchState) -> bool| new.and_then(|new| new.state).is_some_and(is_so);
     match new {
-        _ if state.is_some_and(|state| state.month_break && !state.is_helped_by_day()) => "month_broken",
-        Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => "controlled_back",
-        Some(new) if new.progress == Some(Progress::Retreating) => "retreats",
-        Some(new) if is_nothing(&new) && has(|state| state.month_break) => "into_break",
-        Some(new) if is_nothing(&new) => "into_void",
-        Some(new) if new.combination => "held",
-        Some(_) if state.is_some_and(|state| state.day_combination) => "held_by_day",
-        _ => "checked",
+        _ if state.is_some_and(|state| state.month_break && !state.is_helped_by_day()) => Some("month_broken"),
+        Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => Some("controlled_back"),
+        Some(new) if new.progress == Some(Progress::Retreating) => Some("retreats"),
+        Some(new) if is_nothing(&new) && new.state.is_some_and(|state| state.month_break) => Some("into_break"),
+        Some(new) if is_nothing(&new) => Some("into_void"),
+        Some(new) if new.combination => Some("held"),
+        Some(_) if state.is_some_and(|state| state.day_combination) => Some("held_by_day"),
+        _ => None,
     }
 }
 
@@ -263,16 +262,12 @@ fn is_nothing(new: &ChangedLine) -> bool {
 
 impl Force {
     fn of(line: &ChartLine) -> Self {
-        let (state, new) = (line.state, line.becomes);
-        let is_broken = state.is_some_and(|state| state.month_break && !state.is_helped_by_day());
-        match new {
-            _ if is_broken => Self::Failing,
-            Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => Self::Failing,
-            Some(new) if new.progress == Some(Progress::Retreating) => Self::Failing,
-            Some(new) if is_nothing(&new) => Self::Failing,
-            Some(new) if new.combination => Self::Held,
-            Some(_) if state.is_some_and(|state| state.day_combination) => Self::Held,
-            Some(new) if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) => {
+        match (cause_of_failure(line), line.becomes) {
+            (Some("held" | "held_by_day"), _) => Self::Held,
+            (Some(_), _) => Self::Failing,
+            (None, Some(new))
+                if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) =>
+            {
                 Self::Growing
             }
             _ => Self::Lasting,
@@ -813,19 +808,15 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// Returns for which of two things the chart is, if the asker names two; mixed if it is even.
+    /// Returns the side to which the chart leans, if the asker wants one of two things or a fact; mixed if it is even.
     pub(super) fn chosen(&self) -> Option<Outlook> {
-        self.matter.options.as_ref()?;
-        let score = if self.matter.gives_up { -self.score() } else { self.score() };
-        let weight = match self.weight {
-            Some(Weight::Strong) => Outlook::Favourable,
-            Some(Weight::Weak) if self.matter.gives_up => Outlook::Favourable,
-            Some(Weight::Weak) => Outlook::Adverse,
-            _ => Outlook::Mixed,
-        };
-        Some(match score {
-            0 => weight,
+        let is_fact = self.matter.aim == Aim::Fact && !self.matter.is_unwelcome && self.outlook == Outlook::Mixed;
+        let by_weight = self.weight.map_or(0, |weight| weight as i32 - Weight::Even as i32);
+        let lean = if self.score() == 0 { by_weight } else { self.score() };
+        let lean = if self.matter.gives_up { -lean } else { lean };
+        (is_fact || self.matter.options.is_some()).then_some(match lean {
             1.. => Outlook::Favourable,
+            0 => Outlook::Mixed,
             _ => Outlook::Adverse,
         })
     }

@@ -40,7 +40,7 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
                 let (still, before) = before.strip_suffix('还').map_or(("", before), |before| ("还", before));
                 let before = subject(question, clause, before);
                 let said = |word: &str, after: &str| turned(&format!("{before}{word}{after}"));
-                return (!after.is_empty()).then(|| {
+                return (!after.is_empty() || length > 3).then(|| {
                     [
                         said(&format!("多半{no}"), denied.as_deref().unwrap_or(after)),
                         said(&format!("有可能{still}{}", if yes == "能" { "" } else { yes }), after),

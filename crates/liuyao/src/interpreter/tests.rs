@@ -75,7 +75,7 @@ fn classical_cases_agree() {
 #[test]
 fn a_chinese_reading_gives_answer_reasons_advice_text_and_chart() {
     let expected = "\
-可以去做。
+你今年换工作看来合适。
 
 代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，根基稳；它生合你自己的一爻（世），事情向着你。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。
 

@@ -134,14 +134,14 @@ impl Writer<'_> {
             Aim::Why if scene.is_some() => "why",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
         };
-        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| turned(&option));
+        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&turned(&option)));
         let values = [
             ("days", days.as_deref().unwrap_or_default()),
             ("who", &scene.map(Scene::who).unwrap_or_default()),
             ("where", &scene.map(Scene::whereabouts).unwrap_or_default()),
             ("cause", scene.map(Scene::cause).unwrap_or_default()),
             ("advice", advice),
-            ("act", &matter.act.as_deref().map(turned).unwrap_or_default()),
+            ("act", &matter.act.as_deref().map(|act| verbatim(&turned(act))).unwrap_or_default()),
             ("first", &first),
             ("second", &second),
         ];
@@ -165,7 +165,7 @@ impl Writer<'_> {
             _ => yes,
         };
         let is_said = !said.is_empty() && (outlook != Outlook::Mixed || matter.aim == Aim::Wish);
-        let said = if is_open_choice { said.replace("多半", "眼下") } else { said.clone() };
+        let said = if is_open_choice { said.replace("多半", "看来") } else { said.clone() };
         is_said.then(|| self.in_letters_of_the_question(&said))
     }
 
@@ -585,7 +585,9 @@ impl Scene<'_> {
         };
         let weight = self.assessment.weight.map(|weight| words.term("stands", weight.name()));
         let person = matter.person.map(|person| words.term("person", person.name()));
-        let holder = ["debt", "deposit"].into_iter().find(|aspect| matter.topic == Topic::Wealth && matter.has(aspect));
+        let holder = ["debt", "deposit"].into_iter().find(|aspect| {
+            matter.topic == Topic::Wealth && matter.has(aspect) && !significator.is(self.assessment.object)
+        });
         let holder = holder.map(|_| {
             let object = self.assessment.object;
             let weight = Weight::of(object).map(|weight| words.term("stands", weight.name()));
@@ -688,7 +690,7 @@ impl Scene<'_> {
                 ("role", line.map_or("", |line| self.role(line.nature.kin))),
                 ("becomes", &becomes),
                 ("mover", mover.as_deref().unwrap_or_default()),
-                ("why", line.map_or("", |line| words.term("why", cause_of_failure(line)))),
+                ("why", line.map_or("", |line| words.term("why", cause_of_failure(line).unwrap_or("checked")))),
                 ("month", animal(pillars.map(|pillars| pillars.month.branch()))),
                 ("day", animal(pillars.map(|pillars| pillars.day.branch()))),
             ],
