@@ -139,27 +139,29 @@ pub struct Evidence {
     pub position: Option<u8>,
 }
 
-/// A time at which the matter may come true (应期章).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
-    /// The void is filled on the branch's day, or struck open on that of its opposite; today, if today strikes it.
-    Void { branch: Branch, is_struck: bool },
-    /// The break heals with the month's end, or on the days of the branch and its partner.
-    MonthBreak { branch: Branch, month: Branch },
-    /// The hidden line comes out on its own day, or when the line above it is struck away.
-    Hidden { branch: Branch, above: Branch },
-    /// A held line is freed by a clash.
-    Bound(Branch),
-    /// The grave of the line is struck open.
-    Grave(Branch),
-    /// The branch that a triad waits for (虚一待用).
-    Triad(Branch),
-    /// A moving line comes true on its own day, or on that of its partner.
-    Moving(Branch),
-    /// A line at rest is woken on its own day, or on that of its opposite.
-    Resting(Branch),
-    /// A weak line waits for the months of an element that feeds or repeats it.
-    Season(Element),
+named_enum! {
+    /// A rule for the time at which the matter may come true (应期章), by its phrase (`timing`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TimingRule {
+        Void = "void",
+        VoidStruck = "void_struck",
+        MonthBreak = "month_break",
+        Hidden = "hidden",
+        Bound = "bound",
+        Grave = "grave",
+        Triad = "triad",
+        Moving = "moving",
+        Resting = "resting",
+        Season = "season",
+    }
+}
+
+/// A time at which the matter may come true: the days or months of branches, or for a weak line those of an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub rule: TimingRule,
+    pub branches: Vec<Branch>,
+    pub element: Element,
 }
 
 /// The line that stands for the matter (用神).
@@ -835,24 +837,28 @@ impl<'a> Assessment<'a> {
             self.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad && mark.element.is_some_and(helps));
         let triad = triads.find_map(|mark| mark.waits_for);
         let is_weak = self.weight == Some(Weight::Weak);
-        let timing = match (state, moment) {
-            _ if triad.is_some() => Timing::Triad(triad?),
-            (Some(state), Some(moment)) if state.month_break => {
-                Timing::MonthBreak { branch, month: moment.pillars.month.branch() }
+        let partner = Branch::ALL[(13 - branch as usize) % 12];
+        let (rule, branches) = match (state, moment) {
+            _ if triad.is_some() => (TimingRule::Triad, vec![triad?]),
+            (Some(state), Some(_)) if state.month_break => (TimingRule::MonthBreak, vec![branch, partner]),
+            (Some(state), _) if state.void && state.day_clash && !self.matter.is_slow => {
+                (TimingRule::VoidStruck, vec![branch])
             }
-            (Some(state), _) if state.void => Timing::Void { branch, is_struck: state.day_clash },
-            _ if significator.hidden.is_some() => Timing::Hidden { branch, above: significator.line.nature.branch },
-            (Some(state), _) if is_moving && state.day_combination => Timing::Bound(branch),
+            (Some(state), _) if state.void => (TimingRule::Void, vec![branch, branch.plus(6)]),
+            _ if significator.hidden.is_some() => {
+                (TimingRule::Hidden, vec![branch, significator.line.nature.branch.plus(6)])
+            }
+            (Some(state), _) if is_moving && state.day_combination => (TimingRule::Bound, vec![branch.plus(6)]),
             (Some(state), Some(moment)) if state.growth_stage == GrowthStage::Grave && !state.is_helped_by_day() => {
-                Timing::Grave(moment.pillars.day.branch())
+                (TimingRule::Grave, vec![moment.pillars.day.branch().plus(6)])
             }
-            _ if is_weak && self.matter.is_slow => Timing::Season(branch.element()),
-            _ if is_moving => Timing::Moving(branch),
-            _ => Timing::Resting(branch),
+            _ if is_weak && self.matter.is_slow => (TimingRule::Season, Vec::new()),
+            _ if is_moving => (TimingRule::Moving, vec![branch, partner]),
+            _ => (TimingRule::Resting, vec![branch, branch.plus(6)]),
         };
         // Nobody knows whether a line rests if the changes are unknown.
-        let is_telling = self.knows_changes || moment.is_some() && !matches!(timing, Timing::Resting(_));
-        is_telling.then_some(timing)
+        let is_telling = self.knows_changes || moment.is_some() && rule != TimingRule::Resting;
+        is_telling.then_some(Timing { rule, branches, element: branch.element() })
     }
 
     pub(super) fn line_at(&self, position: u8) -> Option<&'a ChartLine> {

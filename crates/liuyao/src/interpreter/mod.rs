@@ -16,7 +16,7 @@ mod tests;
 
 use serde::Serialize;
 
-pub use assessment::{Assessment, Evidence, Outlook, Reason, Timing, Weight, assess};
+pub use assessment::{Assessment, Evidence, Outlook, Reason, Timing, TimingRule, Weight, assess};
 pub use question::{Aim, Matter, Person, Sought, Topic};
 
 use crate::{ChineseScript, Locale, chart::Chart, hexagram::Facts, script};

@@ -2,8 +2,9 @@
 //! the technical part.
 
 use super::{
-    Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, Topic, View, Weight, Written,
-    assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason, restatement::turned,
+    Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, TimingRule, Topic, View,
+    Weight, Written, assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
+    restatement::turned,
 };
 use crate::{
     Branch, ElementRelation,
@@ -106,7 +107,7 @@ impl Writer<'_> {
         let is_lost = matter.topic == Topic::Lost && matter.aim != Aim::Where;
         let place = scene.filter(|_| is_lost).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
         let has_time = matter.aim == Aim::Wish && !matter.is_dated && !self.reading.question.trim().is_empty();
-        let time = scene.filter(|_| has_time).and_then(|scene| scene.time(scene.assessment.timing?));
+        let time = scene.filter(|_| has_time).and_then(|scene| scene.time(scene.assessment.timing.as_ref()?));
         let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
         let time = time.map(|time| words.say(key, &[("time", &time)]));
         words.join(&[advice, place.unwrap_or_default(), time.unwrap_or_default()])
@@ -118,7 +119,7 @@ impl Writer<'_> {
         if let Some(said) = said.as_ref().filter(|_| outlook != Outlook::Mixed) {
             return said.clone();
         }
-        let days = scene.and_then(|scene| scene.days(scene.assessment.timing?));
+        let days = scene.and_then(|scene| scene.days(scene.assessment.timing.as_ref()?));
         let group = match matter.aim {
             Aim::Fear => "fear",
             Aim::Fact if matter.is_unwelcome => "unwelcome_fact",
@@ -759,7 +760,8 @@ impl Scene<'_> {
         }
         let moment = self.assessment.chart.moment.as_ref();
         // The dates of the days after the month that breaks it are not those that come next.
-        let moment = moment.filter(|_| !matches!(self.assessment.timing, Some(Timing::MonthBreak { .. })));
+        let is_after = |timing: &Timing| timing.rule == TimingRule::MonthBreak;
+        let moment = moment.filter(|_| !self.assessment.timing.as_ref().is_some_and(is_after));
         let date = moment.and_then(|moment| Some((moment, moment.next_days()?[branch as usize])));
         let said = match date {
             Some((moment, date)) => {
@@ -775,60 +777,34 @@ impl Scene<'_> {
     }
 
     /// Returns the days or months at which the matter may come about; none after the time that the question names.
-    fn days(&self, timing: Timing) -> Option<String> {
+    fn days(&self, timing: &Timing) -> Option<String> {
         let (words, is_slow) = (self.words(), self.assessment.matter.is_slow);
-        let moment = self.assessment.chart.moment.as_ref();
-        let now = moment.map_or(11, |moment| {
-            let pillars = moment.pillars;
-            if is_slow { pillars.month.branch() as usize } else { pillars.day.branch() as usize }
-        });
-        let mut branches = match timing {
-            Timing::Season(element) => return Some(words.term("season", element.name()).to_owned()),
-            Timing::Triad(branch) => vec![branch],
-            Timing::Void { branch, is_struck: true } if !is_slow => vec![branch],
-            Timing::MonthBreak { branch, .. } | Timing::Moving(branch) => vec![branch, partner(branch)],
-            Timing::Hidden { branch, above } => vec![branch, above.plus(6)],
-            Timing::Bound(branch) | Timing::Grave(branch) => vec![branch.plus(6)],
-            Timing::Resting(branch) | Timing::Void { branch, .. } => vec![branch, branch.plus(6)],
-        };
+        if timing.rule == TimingRule::Season {
+            return Some(words.term("season", timing.element.name()).to_owned());
+        }
+        let pillars = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars);
+        let now = pillars.map(|pillars| if is_slow { pillars.month } else { pillars.day }.branch() as usize);
         // The next one first; the branch of now comes again last.
-        let distance = |branch: &Branch| (*branch as usize + 11 - now) % 12;
-        branches.sort_by_key(distance);
-        branches.dedup();
+        let distance = |branch: &Branch| (*branch as usize + 11 - now.unwrap_or(11)) % 12;
         // 丑 is the month of January.
         let month = |branch: usize| (branch + 11) % 12;
-        let is_in_time = |branch: &Branch| {
-            !(is_slow && moment.is_some() && self.assessment.matter.is_this_year)
-                || month(*branch as usize) > month(now) && month(now) != 11
-        };
-        branches.retain(is_in_time);
-        branches.truncate(if is_slow && branches.iter().any(|branch| distance(branch) < 5) {
-            branches.iter().filter(|branch| distance(branch) < 7).count()
-        } else {
-            2
-        });
+        let is_year = is_slow && self.assessment.matter.is_this_year;
+        let is_in_time = |branch: &&Branch| !is_year || now.is_none_or(|now| month(**branch as usize) > month(now));
+        let mut branches: Vec<Branch> = timing.branches.iter().filter(is_in_time).copied().collect();
+        branches.sort_by_key(distance);
+        let is_far = branches.get(1).is_some_and(|branch| is_slow && distance(branch) > 6);
+        branches.truncate(if is_far { 1 } else { 2 });
         let named: Vec<String> = branches.into_iter().map(|branch| self.day(branch)).collect();
         (!named.is_empty()).then(|| named.join(words.get("days.or")))
     }
 
-    fn time(&self, timing: Timing) -> Option<String> {
+    fn time(&self, timing: &Timing) -> Option<String> {
         let words = self.words();
-        let key = match timing {
-            Timing::Void { is_struck: true, .. } if !self.assessment.matter.is_slow => "timing.void_struck",
-            Timing::Void { .. } => "timing.void",
-            Timing::MonthBreak { .. } => "timing.month_break",
-            Timing::Hidden { .. } => "timing.hidden",
-            Timing::Bound(_) => "timing.bound",
-            Timing::Grave(_) => "timing.grave",
-            Timing::Triad(_) => "timing.triad",
-            Timing::Moving(_) => "timing.moving",
-            Timing::Resting(_) => "timing.resting",
-            Timing::Season(_) => "timing.season",
-        };
-        let month = if let Timing::MonthBreak { month, .. } = timing { Some(month) } else { None };
+        let month = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars.month.branch());
         let end = month.map_or("", |month| words.term("month", &(month as usize + 1).to_string()));
         let month = month.map_or("", |month| words.term("branch", month.name()));
-        Some(words.say(key, &[("days", &self.days(timing)?), ("branch_month", month), ("month_end", end)]))
+        let values = [("days", &*self.days(timing)?), ("branch_month", month), ("month_end", end)];
+        Some(words.say(&format!("timing.{}", timing.rule.name()), &values))
     }
 
     /// Returns the kind of person that a line shows: the partner's, a thief's, or the other side's.
@@ -850,11 +826,6 @@ impl Scene<'_> {
             ],
         )
     }
-}
-
-/// Returns the branch that combines with this one.
-fn partner(branch: Branch) -> Branch {
-    Branch::ALL[(13 - branch as usize) % 12]
 }
 
 /// Returns the question shortened to one line, at the end of a word; `None` if there is no question.
@@ -904,6 +875,6 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         },
         "evidence": evidence.collect::<Vec<_>>(),
         "outlook": assessment.outlook.name(),
-        "days": assessment.timing.and_then(|timing| scene.time(timing)).map(said).into_iter().collect::<Vec<_>>(),
+        "days": assessment.timing.as_ref().and_then(|timing| scene.time(timing)).map(said).into_iter().collect::<Vec<_>>(),
     })
 }
