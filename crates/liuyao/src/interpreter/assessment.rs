@@ -23,77 +23,28 @@ named_enum! {
     /// 增删卜易 and its weight.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
-        IsMonth = "is_month",
-        MonthHelps = "month_helps",
-        MonthRests = "month_rests",
-        MonthControls = "month_controls",
-        MonthBreaks = "month_breaks",
-        MonthCombines = "month_combines",
-        IsDay = "is_day",
-        DayHelps = "day_helps",
-        DayControls = "day_controls",
-        Stirred = "stirred",
-        DayBreaks = "day_breaks",
-        InGrave = "in_grave",
-        InExtinction = "in_extinction",
-        VoidForNow = "void_for_now",
-        VoidIndeed = "void_indeed",
-        VoidHeals = "void_heals",
-        VoidHarms = "void_harms",
-        ClashHeals = "clash_heals",
-        ClashHarms = "clash_harms",
-        Hidden = "hidden",
-        HiddenHelped = "hidden_helped",
-        HiddenOpened = "hidden_opened",
-        FedBack = "fed_back",
-        ControlledBack = "controlled_back",
-        Advances = "advances",
-        Retreats = "retreats",
-        ChangesIntoNothing = "changes_into_nothing",
-        ChangesIntoGrave = "changes_into_grave",
-        ChangesIntoExtinction = "changes_into_extinction",
-        SourceMoves = "source_moves",
-        SourceGrows = "source_grows",
-        SourceFails = "source_fails",
-        HarmMoves = "harm_moves",
-        HarmGrows = "harm_grows",
-        HarmFails = "harm_fails",
-        HarmDiverted = "harm_diverted",
-        HarmHeld = "harm_held",
-        RivalFeedsHarm = "rival_feeds_harm",
-        PeerMoves = "peer_moves",
-        Drained = "drained",
-        Aside = "aside",
-        TriadHelps = "triad_helps",
-        TriadHarms = "triad_harms",
-        InPunishment = "in_punishment",
-        InSpoiling = "in_spoiling",
-        AtSubject = "at_subject",
-        HarmAtSubject = "harm_at_subject",
-        FeedsSubject = "feeds_subject",
-        ComesToSubject = "comes_to_subject",
-        ControlsSubject = "controls_subject",
-        SubjectBecomesIt = "subject_becomes_it",
-        SubjectFails = "subject_fails",
-        ChildrenFree = "children_free",
-        OfficialsAtSubject = "officials_at_subject",
-        GraveWithOfficials = "grave_with_officials",
-        CompanionStrong = "companion_strong",
-        CompanionWeak = "companion_weak",
-        RankAtSubject = "rank_at_subject",
-        RankHarmed = "rank_harmed",
-        OtherVoid = "other_void",
-        SubjectVoid = "subject_void",
-        AskerStronger = "asker_stronger",
-        OtherStronger = "other_stronger",
-        CourtHelps = "court_helps",
-        CourtHarms = "court_harms",
-        Unions = "unions",
-        UnionStruck = "union_struck",
-        Clashes = "clashes",
-        ClashesToUnions = "clashes_to_unions",
-        UnionsToClashes = "unions_to_clashes",
-        Reversing = "reversing",
+        IsMonth = "is_month", MonthHelps = "month_helps", MonthRests = "month_rests",
+        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines",
+        IsDay = "is_day", DayHelps = "day_helps", DayControls = "day_controls", Stirred = "stirred",
+        DayBreaks = "day_breaks", InGrave = "in_grave", InExtinction = "in_extinction", VoidForNow = "void_for_now",
+        VoidIndeed = "void_indeed", VoidHeals = "void_heals", VoidHarms = "void_harms", ClashHeals = "clash_heals",
+        ClashHarms = "clash_harms", Hidden = "hidden", HiddenHelped = "hidden_helped", HiddenOpened = "hidden_opened",
+        FedBack = "fed_back", ControlledBack = "controlled_back", Advances = "advances", Retreats = "retreats",
+        ChangesIntoNothing = "changes_into_nothing", ChangesIntoGrave = "changes_into_grave",
+        ChangesIntoExtinction = "changes_into_extinction", SourceMoves = "source_moves", SourceGrows = "source_grows",
+        SourceFails = "source_fails", HarmMoves = "harm_moves", HarmGrows = "harm_grows", HarmFails = "harm_fails",
+        HarmDiverted = "harm_diverted", HarmHeld = "harm_held", RivalFeedsHarm = "rival_feeds_harm",
+        PeerMoves = "peer_moves", Drained = "drained", Aside = "aside", TriadHelps = "triad_helps",
+        TriadHarms = "triad_harms", InPunishment = "in_punishment", InSpoiling = "in_spoiling",
+        AtSubject = "at_subject", HarmAtSubject = "harm_at_subject", FeedsSubject = "feeds_subject",
+        ComesToSubject = "comes_to_subject", ControlsSubject = "controls_subject",
+        SubjectBecomesIt = "subject_becomes_it", SubjectFails = "subject_fails", ChildrenFree = "children_free",
+        OfficialsAtSubject = "officials_at_subject", GraveWithOfficials = "grave_with_officials",
+        CompanionStrong = "companion_strong", CompanionWeak = "companion_weak", RankAtSubject = "rank_at_subject",
+        RankHarmed = "rank_harmed", OtherVoid = "other_void", SubjectVoid = "subject_void",
+        AskerStronger = "asker_stronger", OtherStronger = "other_stronger", CourtHelps = "court_helps",
+        CourtHarms = "court_harms", Unions = "unions", UnionStruck = "union_struck", Clashes = "clashes",
+        ClashesToUnions = "clashes_to_unions", UnionsToClashes = "unions_to_clashes", Reversing = "reversing",
         Repeating = "repeating",
     }
 }
@@ -741,7 +692,7 @@ impl<'a> Assessment<'a> {
         match subject.nature.kin {
             Kin::Officials if !is_rank => self.add(Reason::RankAtSubject, Some(subject)),
             Kin::Children if !is_rank && self.matter.person.is_none() && subject.becomes.is_none() => {
-                self.add(Reason::RankHarmed, Some(subject))
+                self.add(Reason::RankHarmed, Some(subject));
             }
             _ => {}
         }
@@ -786,6 +737,10 @@ impl<'a> Assessment<'a> {
             let is_repeating = echo.kind == crate::chart::EchoKind::Repeating;
             self.add(if is_repeating { Reason::Repeating } else { Reason::Reversing }, None);
         }
+    }
+
+    pub(super) fn has(&self, reason: Reason) -> bool {
+        self.evidence.iter().any(|it| it.reason == reason)
     }
 
     pub fn score(&self) -> i32 {

@@ -107,9 +107,6 @@ pub struct Matter {
     pub aspects: Vec<&'static str>,
     /// True for a matter of months rather than days.
     pub is_slow: bool,
-    /// True if the question names the day of the event, such as an exam.
-    pub is_dated: bool,
-    pub is_this_year: bool,
     /// The answers no, perhaps and yes in the words of the question.
     pub answers: Option<[String; 3]>,
     /// The two things between which the asker chooses, as written.
@@ -190,11 +187,13 @@ impl Vocabulary {
             let Some((topic, line)) = list.name.split_once('.') else { continue };
             let (topic, line) = (Topic::from_name(topic), Sought::from_name(line.trim_end_matches(char::is_numeric)));
             let usual = entries.iter().find(|entry: &&Entry| Some(entry.topic) == topic).map(|entry| entry.line);
+            // A list with a line of its own, such as a landlord and a price, outweighs places.
+            let weight = if line.is_some() { 2 * PAIR } else { PAIR };
             let line = line.or(usual);
             let act = lists.iter().position(|other| other.kind == "act" && other.name == list.name);
             if let (Some(topic), Some(line), Some(act)) = (topic, line, act) {
                 pairs.push([object, act, entries.len()]);
-                entries.push(Entry { topic, line, weight: PAIR });
+                entries.push(Entry { topic, line, weight });
             }
         }
         Self { entries, chinese, english, lists, pairs }
@@ -456,8 +455,6 @@ impl Matter {
             partner: None,
             aspects,
             is_slow,
-            is_dated: text.has_named("scale", "dated"),
-            is_this_year: text.has_named("scale", "year"),
             answers: restatement::answers(&reading.question),
             gives_up: options.as_ref().is_some_and(|options| {
                 let [first, second] = options.each_ref().map(|option| Text::new(option).has_any("leave"));
@@ -578,24 +575,17 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     // In "will she call when she is back" no word asks for a time.
     let is_yes_or_no = text.opens_with("auxiliary", "opening") && !text.chinese.contains('吗');
     let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim) && !is_yes_or_no);
-    let aim = if let Some(aim) = named {
-        aim
-    } else if has_options {
-        Aim::Choice
-    } else if is(Aim::How) {
-        Aim::How
-    } else if is(Aim::Choice) || text.offers_choice() {
-        Aim::Choice
-    } else if text.has_any("hope") {
-        Aim::Wish
-    } else if is(Aim::Fact) || is_doubt() {
-        Aim::Fact
-    } else if (is_unwelcome && topic != Topic::Lost) || text.has_any("fear") || is_open {
+    let by_sign = [
+        (has_options, Aim::Choice),
+        (is(Aim::How), Aim::How),
+        (is(Aim::Choice) || text.offers_choice(), Aim::Choice),
+        (text.has_any("hope"), Aim::Wish),
+        (is(Aim::Fact) || is_doubt(), Aim::Fact),
         // A loss was bad luck already; to find the thing is a hope.
-        Aim::Fear
-    } else {
-        Aim::Wish
-    };
+        ((is_unwelcome && topic != Topic::Lost) || text.has_any("fear") || is_open, Aim::Fear),
+    ];
+    let found = by_sign.into_iter().find(|(is_so, _)| *is_so).map(|(_, aim)| aim);
+    let aim = named.or(found).unwrap_or(Aim::Wish);
     // Facts about health are feared.
     (aim, is_unwelcome || (aim == Aim::Fact && topic == Topic::Health))
 }

@@ -112,5 +112,5 @@ pub(super) fn turned(words: &str) -> String {
         "i'm" | "we're" => "you're".to_owned(),
         _ => word.to_owned(),
     };
-    words.replace('我', "你").replace('咱', "你").split(' ').map(word).collect::<Vec<_>>().join(" ")
+    words.replace(['我', '咱'], "你").split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -147,7 +147,7 @@ fn no_answer_contradicts_its_evidence() {
         let reading = dated(Branch::ALL[number % 12].name(), &day.to_string(), &lines, questions[number % 6]);
         let matter = Matter::of(&reading);
         let assessment = assess(reading.chart.as_ref().unwrap(), &matter, true).unwrap();
-        let has = |reason: Reason| assessment.evidence.iter().any(|it| it.reason == reason);
+        let has = |reason| assessment.has(reason);
         let is_hurt =
             [Reason::MonthBreaks, Reason::DayBreaks, Reason::InGrave, Reason::VoidIndeed].into_iter().any(has);
         assert!(!is_hurt || assessment.weight != Some(Weight::Strong), "{lines} {day}");

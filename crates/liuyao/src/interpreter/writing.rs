@@ -106,7 +106,7 @@ impl Writer<'_> {
         };
         let is_lost = matter.topic == Topic::Lost && matter.aim != Aim::Where;
         let place = scene.filter(|_| is_lost).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
-        let has_time = matter.aim == Aim::Wish && !matter.is_dated && !self.reading.question.trim().is_empty();
+        let has_time = matter.aim == Aim::Wish && !matter.has("dated") && !self.reading.question.trim().is_empty();
         let time = scene.filter(|_| has_time).and_then(|scene| scene.time(scene.assessment.timing.as_ref()?));
         let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
         let time = time.map(|time| words.say(key, &[("time", &time)]));
@@ -556,7 +556,9 @@ impl Scene<'_> {
     fn reasons(&self, outlook: Outlook) -> String {
         let (words, assessment) = (self.words(), self.assessment);
         let list = |key: &str, sign: i32, most: usize| {
-            let is_wanted = |evidence: &&Evidence| evidence.weight.signum() == sign && !evidence.reason.is_movement();
+            let is_told = |reason| reason == Reason::DayControls && assessment.has(Reason::DayBreaks);
+            let is_wanted =
+                |it: &&Evidence| it.weight.signum() == sign && !it.reason.is_movement() && !is_told(it.reason);
             let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
             let said = found.into_iter().take(most).map(|it| self.reason(it.reason, it.position));
@@ -788,7 +790,7 @@ impl Scene<'_> {
         let distance = |branch: &Branch| (*branch as usize + 11 - now.unwrap_or(11)) % 12;
         // 丑 is the month of January.
         let month = |branch: usize| (branch + 11) % 12;
-        let is_year = is_slow && self.assessment.matter.is_this_year;
+        let is_year = is_slow && self.assessment.matter.has("this_year");
         let is_in_time = |branch: &&Branch| !is_year || now.is_none_or(|now| month(**branch as usize) > month(now));
         let mut branches: Vec<Branch> = timing.branches.iter().filter(is_in_time).copied().collect();
         branches.sort_by_key(distance);

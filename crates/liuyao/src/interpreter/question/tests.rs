@@ -139,11 +139,14 @@ fn the_topic_chooses_the_line() {
         ("我的狗丢了还能找到吗", Kin::Children),
         ("签证能过吗", Kin::Parents),
         ("闺蜜还会理我吗", Kin::Siblings),
+        ("我跟弟弟为了老房子吵架，还能和好吗", Kin::Siblings),
+        ("房东能全额退押金吗，退押金要多久", Kin::Wealth),
     ] {
         assert_eq!(sought(question, None), Sought::Kin(kin), "{question}");
     }
     assert_eq!(sought("我最近总是失眠", None), Sought::Subject);
     assert_eq!(sought("这个合伙人可靠吗", None), Sought::Object);
+    assert_eq!(sought("看中一间店，业主肯降租吗", None), Sought::Object);
 }
 
 #[test]
@@ -221,4 +224,27 @@ fn a_second_question_is_noticed() {
     assert_eq!(second("Will I pass the exam? Will my cat recover?"), Some(Topic::Pets));
     assert_eq!(second("我今年能升职吗？老板怎么看我？"), None);
     assert_eq!(matter("我今年能升職嗎？和女朋友能結婚嗎？").topic, Topic::Career);
+}
+
+#[test]
+fn a_question_of_yes_or_no_is_restated() {
+    for (question, no, yes) in [
+        ("房东会同意降五万吗", "房东多半不会同意降五万", "房东多半会同意降五万"),
+        ("我爸还会理我嗎", "你爸多半不会理你", "你爸多半还会理你"),
+        ("这间铺子，租得出去吗", "这间铺子，多半租不出去", "这间铺子，多半租得出去"),
+        ("伞是不是被司机拿走了", "伞多半不是被司机拿走的", "伞多半是被司机拿走了"),
+        (
+            "Will my best friend write to me?",
+            "your best friend will probably not write to you",
+            "your best friend will probably write to you",
+        ),
+        ("Is it still there?", "it is probably no longer there", "it is probably still there"),
+    ] {
+        let answers = matter(question).answers.map(|[no, _, yes]| [no, yes]);
+        assert_eq!(answers, Some([no.to_owned(), yes.to_owned()]), "{question}");
+    }
+    for question in ["什么时候会下雨", "留下还是会离开", "有冇得傾", "Who will win?", "Will he stay or go?"]
+    {
+        assert_eq!(matter(question).answers, None, "{question}");
+    }
 }
