@@ -432,11 +432,12 @@ impl Matter {
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
         let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
-        let of_people = ["wealth.debt", "wealth.lend", "wealth.deposit", "wealth.bargain"];
-        let is_loan = of_people.into_iter().any(|name| text.has_named("aspect", name));
-        let needs = |other: &Topic| {
-            touched(*other) && !(*other == Topic::Wealth && is_loan)
-                || (*other == Topic::Health && touched(Topic::Children))
+        // Money between people needs no adviser.
+        let invests = ["wealth.trade", "wealth.loan"].into_iter().any(|name| text.has_named("aspect", name));
+        let needs = |other: &Topic| match other {
+            Topic::Wealth => touched(*other) && (invests || stated == Some(*other)),
+            Topic::Health => touched(*other) || touched(Topic::Children),
+            _ => touched(*other),
         };
         let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
@@ -518,6 +519,12 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
 
 pub(super) fn is_clause_end(letter: char) -> bool {
     matches!(letter, '？' | '?' | '。' | '.' | '！' | '!' | '；' | ';' | '\n' | '，' | ',')
+}
+
+/// Returns the text in simplified characters, and Cantonese in the words of standard Chinese.
+pub(super) fn standard(text: &str) -> String {
+    let plain = to_simplified(text);
+    if openers("cantonese").any(|word| plain.contains(word)) { Text::new(text).chinese } else { plain }
 }
 
 /// Returns the lists of words of a kind.

@@ -3,8 +3,7 @@
 //! Words that may stand between a subject and what is asked are in `assets/interpreter/words.tsv`. A question that they do
 //! not fit has no restatement.
 
-use super::question::{clauses, is_clause_end, openers, words_of};
-use crate::script::to_simplified;
+use super::question::{clauses, is_clause_end, openers, standard, words_of};
 
 /// The longest clause that is restated, in characters.
 const MAX_LENGTH: usize = 90;
@@ -17,7 +16,7 @@ pub(super) fn answers(question: &str) -> Option<[String; 3]> {
 }
 
 fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> {
-    let text = to_simplified(plain);
+    let text = standard(plain).replace("到底", "").replace("究竟", "");
     let clause_words = text.trim_end_matches(['吗', '呢', '啊', '呀']);
     if openers("obscure").any(|word| text.contains(word)) || text.chars().count() > 32 {
         return None;
@@ -68,24 +67,26 @@ fn subject(question: &str, clause: &str, before: &str) -> String {
     let earlier = question.split_once(clause).map_or("", |(earlier, _)| earlier.trim_end_matches(is_clause_end));
     let earlier = earlier.rsplit(is_clause_end).next().map(str::trim).unwrap_or_default();
     let is_short = before.chars().count() <= 3 && (1..=18).contains(&earlier.chars().count());
-    if is_short { format!("{}，{before}", to_simplified(earlier)) } else { before.to_owned() }
+    if is_short { format!("{}，{before}", standard(earlier)) } else { before.to_owned() }
 }
 
 fn in_english(plain: &str) -> Option<[String; 3]> {
     let words: Vec<&str> = plain.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
-    let nouns = ["person", "object"].into_iter().flat_map(words_of).flat_map(|list| &list.english);
+    let nouns = ["person", "object", "noun"].into_iter().flat_map(words_of).flat_map(|list| &list.english);
     let nouns: Vec<&str> = nouns.map(|word| word.trim_end_matches('*')).collect();
     let is_noun = |place: &usize| lower.get(*place).is_some_and(|word| nouns.contains(&word.as_str()));
     let has = |name: &str, word: Option<&String>| word.is_some_and(|word| openers(name).any(|other| other == word));
     let end = match lower.get(1) {
-        word if has("determiner", word) => (2..=4).find(is_noun).map(|noun| noun + 1),
+        word if has("determiner", word) => {
+            (2..=4).find(is_noun).map(|first| (first..=lower.len()).find(|place| !is_noun(place)).unwrap_or(first + 1))
+        }
         word => has("subject", word).then_some(2),
     }?;
     let (aux, rest) = (lower.first()?.as_str(), words.get(end..).filter(|rest| !rest.is_empty())?.join(" "));
     let (subject, rest) = (turned(&words[1..end].join(" ")), turned(&rest));
     match aux {
-        _ if lower.iter().any(|word| word == "or") => None,
+        _ if lower.iter().any(|word| word == "or") || rest.starts_with("and ") => None,
         "do" | "does" | "did" => {
             Some([format!("{subject} probably {aux} not"), String::new(), format!("{subject} probably {aux}")])
         }
