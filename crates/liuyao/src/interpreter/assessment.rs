@@ -446,7 +446,7 @@ impl<'a> Assessment<'a> {
             self.chart.lines.iter().any(|line| line.becomes.is_some_and(|new| new.nature.kin == hidden.nature.kin));
         let is_timed = hidden.state.is_some_and(|state| state.is_helped_by_day() || state.is_strong_in_month());
         self.add(Reason::Hidden, line);
-        // What is broken or buried does not come out, though its cover opens.
+        // A broken or buried line stays hidden, though its cover opens.
         let is_lost = self.evidence.iter().any(|it| it.reason.holds_back()) && self.weight == Some(Weight::Weak);
         if is_timed {
             self.add(Reason::HiddenHelped, line);

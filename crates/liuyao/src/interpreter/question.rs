@@ -575,7 +575,8 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let is = |aim: Aim| text.has_named("aim", aim.name());
     // 会不会 asks, and does not deny.
     let plain = Text { chinese: text.chinese.replace("会不会", "会"), english: text.english.clone() };
-    let is_unwelcome = text.has_any("unwelcome") && !plain.has_any("opposite");
+    let willing = Text { chinese: text.chinese.replace("肯不肯", "肯"), english: text.english.clone() };
+    let is_unwelcome = willing.has_any("unwelcome") && !plain.has_any("opposite");
     let is_doubt = || text.opens_with("doubt", "opening") && !text.has_named("doubt", "future");
     // To ask if something will happen that is not known to be welcome is to fear it.
     let is_open = text.has_named("doubt", "whether") && !plain.has_any("welcome");

@@ -397,7 +397,7 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
     let special = match matter.aim {
         Aim::Choice if matter.options.is_some() => return keys("choice_advice", matter, outlook),
-        // What fits a wish does not fit a decision, unless its aspect names the act.
+        // Advice for a wish does not fit a decision, unless its aspect names the act.
         Aim::Choice => {
             let topic = format!("advice.{}.{}", matter.topic.name(), outlook.name());
             let of_act = keys("advice", matter, outlook).into_iter().take_while(|key| *key != topic);
