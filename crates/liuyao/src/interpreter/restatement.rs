@@ -35,7 +35,10 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
         match here.and_then(|(name, form)| Some((name.split_once('/')?, form))) {
             Some(((yes, no), form)) if is_open(form) || !has_open => {
                 let after = rest[length..].trim_end_matches('呢');
-                let denied = after.strip_suffix('了').filter(|_| no == "不是").map(|after| format!("{after}的"));
+                let denied = after
+                    .strip_suffix('了')
+                    .filter(|_| no == "不是" && !after.starts_with(['不', '没', '要']))
+                    .map(|after| format!("{after}的"));
                 let (still, before) = before.strip_suffix('还').map_or(("", before), |before| ("还", before));
                 let before = subject(question, clause, before);
                 let said = |word: &str, after: &str| turned(&format!("{before}{word}{after}"));
