@@ -56,10 +56,9 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
     // A verb with its result, such as 租得出去.
     let place = clause_words.rfind('得').filter(|_| !has_open)?;
     let (before, after) = (clause_words.get(..place)?, clause_words.get(place + '得'.len_utf8()..)?);
-    let verb = before
-        .chars()
-        .last()
-        .filter(|_| after.starts_with(['了', '到', '出', '上', '下', '回', '过', '成', '住', '掉']))?;
+    let verb = before.chars().last().filter(|_| {
+        after.starts_with(['了', '到', '出', '上', '下', '回', '过', '成', '住', '掉', '活', '完', '清', '动'])
+    })?;
     let before = subject(question, clause, before.strip_suffix(verb)?);
     let said = |word: &str| turned(&format!("{before}多半{verb}{word}{after}"));
     Some([said("不"), String::new(), said("得")])
