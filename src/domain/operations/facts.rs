@@ -1,6 +1,6 @@
 //! Facts that are passed and stored as data, and worded for their reader only.
 //!
-//! [`facts`] declares a table: names, typed values, and the words in English and Chinese. A sentence with a value that the
+//! `facts!` declares a table: names, typed values, and the words in English and Chinese. A sentence with a value that the
 //! fact lacks does not compile, so that no reader has to take a sentence apart.
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
