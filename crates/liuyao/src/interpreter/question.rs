@@ -1,7 +1,7 @@
 //! Reads a question: its topic, its aim, the person and circumstances, and the line that stands for the matter (用神).
 //!
 //! Words are in `assets/interpreter`, in simplified Chinese and English. The longest word at a place wins, words with
-//! weight 0 only hide shorter ones, and and words of the clause that asks decide or count twice. Verbs weigh more than
+//! weight 0 only hide shorter ones, and words of the clause that asks decide or count twice. Verbs weigh more than
 //! places and persons. A type that the client states decides the topic, unless it names none.
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -424,7 +424,7 @@ impl Matter {
         let stated =
             stated.and_then(|stated| strongest(&stated.hits(), 1, None).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
-        let first = parts.first().and_then(|(topic, _)| *topic).filter(|_| parts.len() > 1);
+        let first = parts.first().and_then(|(topic, _)| *topic);
         let other = text.other_than_a_partner(&hits);
         let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN, other);
         let read = || strongest(&asked_hits, DECISIVE, other).or_else(all).map(|topic| text.turned(topic));
@@ -456,7 +456,7 @@ impl Matter {
             partner: None,
             aspects,
             is_slow,
-            answers: restatement::answers(&reading.question),
+            answers: restatement::answers(&reading.question, &clauses),
             gives_up: options.as_ref().is_some_and(|options| {
                 let [first, second] = options.each_ref().map(|option| Text::new(option).has_any("leave"));
                 first && !second
@@ -496,12 +496,12 @@ impl Matter {
 }
 
 /// Returns the clauses that ask; none if a question has no words of a question.
-pub(super) fn clauses(question: &str) -> Vec<&str> {
+fn clauses(question: &str) -> Vec<&str> {
     let clauses = question.split_inclusive(is_clause_end).filter(|clause| !clause.trim().is_empty());
     clauses.filter(|clause| clause.ends_with(['?', '？']) || Text::new(clause).asks()).collect()
 }
 
-/// Returns the topics of the questions in a text, with their words.
+/// Returns the topics of the questions in a text, with their words; none if it asks only one.
 fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let is_end = |letter| is_clause_end(letter) && !matches!(letter, '，' | ',');
     let marks = ["，另外", "，还有", "，還有", "，以及", " and also "];
@@ -511,10 +511,14 @@ fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
     let asked = parts.filter(|(_, words)| !words.is_empty()).filter_map(|(part, words)| {
         let text = Text::new(words);
         let asks = text.asks() || part.ends_with(['?', '？']);
-        let topic = strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic));
-        asks.then(|| (topic, words.to_owned()))
+        asks.then_some((text, words))
     });
-    asked.collect()
+    let asked: Vec<_> = asked.collect();
+    if asked.len() < 2 {
+        return Vec::new();
+    }
+    let topic = |text: &Text| strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic));
+    asked.iter().map(|(text, words)| (topic(text), (*words).to_owned())).collect()
 }
 
 pub(super) fn is_clause_end(letter: char) -> bool {

@@ -3,14 +3,14 @@
 //! Words that may stand between a subject and what is asked are in `assets/interpreter/words.tsv`. A question that they do
 //! not fit has no restatement.
 
-use super::question::{clauses, is_clause_end, openers, standard, words_of};
+use super::question::{is_clause_end, openers, standard, words_of};
 
 /// The longest clause that is restated, in characters.
 const MAX_LENGTH: usize = 90;
 
-/// Returns the answers no, perhaps and yes. An answer that has no good wording is empty.
-pub(super) fn answers(question: &str) -> Option<[String; 3]> {
-    let clause = *clauses(question).last().filter(|clause| clause.chars().count() <= MAX_LENGTH)?;
+/// Returns the answers no, perhaps and yes to the last clause that asks. An answer that has no good wording is empty.
+pub(super) fn answers(question: &str, asking: &[&str]) -> Option<[String; 3]> {
+    let clause = *asking.last().filter(|clause| clause.chars().count() <= MAX_LENGTH)?;
     let plain = clause.trim().trim_end_matches(is_clause_end);
     if plain.is_ascii() { in_english(plain) } else { in_chinese(question, clause, plain) }
 }
