@@ -42,6 +42,7 @@ use crate::{
 const REPORT_WAIT: Duration = Duration::from_secs(20);
 
 /// An authorized request.
+#[derive(Clone)]
 pub struct RequestContext {
     pub app: Arc<App>,
     pub meta: Arc<RequestMeta>,

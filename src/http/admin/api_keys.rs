@@ -49,10 +49,10 @@ pub struct ApiKeys {
 #[derive(Serialize, ToSchema)]
 pub struct IssuedApiKey {
     #[schema(example = "billing")]
-    label: String,
+    pub label: String,
     /// The secret, as `Authorization: Bearer <key>`. It is not stored.
     #[schema(example = "yk_kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
-    key: String,
+    pub key: String,
 }
 
 pub async fn list(context: RequestContext, _: Nothing) -> Result<Json<ApiKeys>> {

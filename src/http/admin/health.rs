@@ -313,7 +313,7 @@ impl From<Check> for ShownCheck {
 /// The outcome of a test message, by channel.
 #[derive(Serialize, ToSchema)]
 pub struct AlertTested {
-    items: Vec<ShownDelivery>,
+    pub items: Vec<ShownDelivery>,
 }
 
 /// The delivery of a message through one channel.

@@ -15,12 +15,7 @@ use crate::{
     http::{
         body::RawValue,
         console::views::{
-            cells::Column,
-            context::ViewContext,
-            layout::Place,
-            list_page::Frame,
-            pages::messages::{self as view, MessageDraft},
-            texts::Text,
+            cells::Column, context::ViewContext, layout::Place, list_page::Frame, pages::messages as view, texts::Text,
         },
         params::{
             AudienceName, JsonData, Moment, Nothing, NotificationText, NotificationTitle, Parameter, RowNumber, Rules,
@@ -145,8 +140,7 @@ impl StaffList for MessageList {
     }
 
     fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
-        let draft = MessageDraft { audience: "all".to_owned(), ..MessageDraft::default() };
-        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
+        Ok(Frame { above: view::new_message(cx), ..Frame::default() })
     }
 }
 

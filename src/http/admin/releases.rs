@@ -13,12 +13,7 @@ use crate::{
     http::{
         body::RawValue,
         console::views::{
-            cells::Column,
-            context::ViewContext,
-            layout::Place,
-            list_page::Frame,
-            pages::messages::{self as view, TypedRelease},
-            texts::Text,
+            cells::Column, context::ViewContext, layout::Place, list_page::Frame, pages::messages as view, texts::Text,
         },
         params::{Flag, Nothing, NotificationText, Parameter, Reason, RowNumber, Rules, parameters, text},
         reply::{Created, Json},
@@ -101,8 +96,7 @@ impl StaffList for ReleaseList {
     }
 
     fn frame(cx: &ViewContext, _: &App, _: Option<&()>) -> Result<Frame> {
-        let draft = TypedRelease { platform: "android".to_owned(), ..TypedRelease::default() };
-        Ok(Frame { above: view::new_release(cx, &draft, false), ..Frame::default() })
+        Ok(Frame { above: view::new_release(cx, false), ..Frame::default() })
     }
 }
 

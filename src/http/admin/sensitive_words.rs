@@ -105,36 +105,36 @@ pub struct WordAdded {
     /// Only for a word that would probably reject innocent texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    advice: Option<ShownAdvice>,
+    pub advice: Option<ShownAdvice>,
 }
 
 /// The effect of a word on innocent texts.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownAdvice {
     #[schema(example = "電話")]
-    word: String,
+    pub word: String,
     /// The form in which words and texts are compared.
     #[schema(example = "电话")]
-    normal_form: String,
+    pub normal_form: String,
     /// True if the word would probably reject innocent texts.
     #[schema(example = true)]
-    is_warning: bool,
+    pub is_warning: bool,
     /// True for a word of ordinary speech.
     #[schema(example = true)]
-    is_ordinary: bool,
+    pub is_ordinary: bool,
     /// Common longer words that contain this one: some, and their number.
     #[schema(example = json!(["电话机"]))]
-    longer_words: Vec<String>,
+    pub longer_words: Vec<String>,
     #[schema(example = 12)]
-    longer_word_count: usize,
+    pub longer_word_count: usize,
     /// Ordinary sentences of a built-in sample that the word rejects: some, their number, and the size of the sample.
     #[schema(example = json!(["我打电话问了问情况。"]))]
-    rejected_sentences: Vec<String>,
+    pub rejected_sentences: Vec<String>,
     #[schema(example = 7)]
-    rejected_count: usize,
+    pub rejected_count: usize,
     #[schema(example = 2_000)]
-    sample_size: usize,
+    pub sample_size: usize,
 }
 
 impl From<WordAdvice> for ShownAdvice {

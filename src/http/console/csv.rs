@@ -13,6 +13,7 @@ use axum::{
 use futures_util::stream;
 
 use super::{
+    acts,
     request::ConsoleRequest,
     views::{
         cells::Column,
@@ -59,11 +60,9 @@ pub async fn send<R: Send + 'static>(
     next: NextRows<R>,
 ) -> Result<Response<Body>> {
     let path = console.page_path().trim_start_matches(BASE).trim_matches('/');
-    let page = path.trim_end_matches("/export").to_owned();
-    match begin(Arc::clone(&console), page.replace('/', "-"), columns, next).await {
-        Err(error) if error.code == Code::InvalidParameters => {
-            console.rejected(&format!("{page}{}", console.query.as_query()), &error)
-        }
+    let name = path.trim_end_matches("/export").replace('/', "-");
+    match begin(Arc::clone(&console), name, columns, next).await {
+        Err(error) if error.code == Code::InvalidParameters => acts::reject(&console, error).await,
         sent => sent,
     }
 }

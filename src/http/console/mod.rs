@@ -4,6 +4,7 @@
 //! it requires. `service` runs a request: session, right, cross-site token, audit. Handlers fill the plain structs of
 //! `views`, which render them. The cookie of a session opens the console only, and Bearer tokens open no page of it.
 
+mod acts;
 mod csv;
 mod pages;
 mod request;

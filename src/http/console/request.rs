@@ -1,5 +1,7 @@
 //! A request to the console as its handlers receive it, and the responses that they return.
 
+use std::sync::{Arc, OnceLock};
+
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
@@ -11,7 +13,7 @@ use super::{
     session,
     views::{
         assets,
-        context::{BASE, ConsoleTheme, Flash, ViewContext, Viewer, Waiting, href},
+        context::{BASE, ConsoleTheme, Flash, KeptForm, ViewContext, Viewer, Waiting, href},
         format::Zone,
         forms::ProofField,
         layout,
@@ -34,7 +36,10 @@ use crate::{
         },
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
-    http::{body::require_few_fields, reply, request_context::RequestContext, request_meta::RequestMeta},
+    http::{
+        body::require_few_fields, endpoint_service::ResponseFuture, reply, request_context::RequestContext,
+        request_meta::RequestMeta,
+    },
     store::Read,
     types::{Locale, PageRequest, Secret, Timestamp, clean},
 };
@@ -87,6 +92,21 @@ impl FormFields {
     }
 }
 
+/// An async function from a request to a page.
+pub trait PageHandler: Send + Sync + 'static {
+    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture;
+}
+
+impl<H, F> PageHandler for H
+where
+    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>>> + Send + 'static,
+{
+    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture {
+        Box::pin(self(console))
+    }
+}
+
 /// A request to a page or an action.
 pub struct ConsoleRequest {
     pub context: RequestContext,
@@ -98,6 +118,10 @@ pub struct ConsoleRequest {
     pub session: Option<Secret>,
     /// Path and query of the page.
     pub address: String,
+    /// The page that an act belongs to.
+    pub page: Option<Arc<dyn PageHandler>>,
+    /// The form of the request, if its page shows it again, and a message about it.
+    pub kept_form: OnceLock<(String, KeptForm)>,
 }
 
 impl ConsoleRequest {
@@ -120,6 +144,12 @@ impl ConsoleRequest {
         text.in_language(self.language())
     }
 
+    /// Lets the page show the form of the request as it was typed, with a message and the faults of its fields.
+    pub fn keep_form(&self, message: String, faults: Vec<(String, String)>) {
+        let (id, fields) = (self.form.get("form").to_owned(), self.form.pairs().to_vec());
+        self.kept_form.get_or_init(|| (message, KeptForm { id, fields, faults }));
+    }
+
     /// Collects the state that every view needs.
     ///
     /// # Errors
@@ -133,6 +163,8 @@ impl ConsoleRequest {
             .ok()
             .map(|identity| Viewer { name: identity.name().to_owned(), role: identity.role() });
         let waiting = if viewer.is_some() { app.core.store.read(waiting_in)? } else { Waiting::default() };
+        let message = self.kept_form.get().map(|(text, _)| text.clone()).filter(|text| !text.is_empty());
+        let rejection = message.map(|text| Flash { tone: Tone::Bad, text });
         let csrf = self.session.as_ref().map(|session| session::cross_site_token(&app.core.keys, session));
         Ok(ViewContext {
             language: self.language(),
@@ -144,7 +176,8 @@ impl ConsoleRequest {
             once: Secret::random()?.reveal().to_owned(),
             path: self.address.clone(),
             request_id: self.context.meta.request_id.clone(),
-            flash: session::read_flash(&app.core.keys, &self.context.headers).into_iter().collect(),
+            flash: session::read_flash(&app.core.keys, &self.context.headers).into_iter().chain(rejection).collect(),
+            kept_form: self.kept_form.get().map(|(_, form)| form.clone()),
             waiting,
             idle_seconds: u32::try_from(app.core.config.admin.session_idle.as_secs()).unwrap_or(u32::MAX),
         })
@@ -220,42 +253,30 @@ impl ConsoleRequest {
         Ok(text)
     }
 
-    /// Redirects to a page of the console with a message about what was done.
+    /// Goes back to the page of the request with a message about what was done.
     ///
     /// # Errors
     /// `internal` for a message that no header can carry.
-    pub fn done(&self, path: &str, message: &str) -> Result<Response<Body>> {
-        self.redirect(path, &Flash { tone: Tone::Good, text: message.to_owned() })
+    pub fn done(&self, message: &str) -> Result<Response<Body>> {
+        self.redirect(&Flash { tone: Tone::Good, text: message.to_owned() })
     }
 
-    /// Redirects to a page of the console with a message.
+    /// Goes back to the page of the request with a message.
     ///
     /// # Errors
     /// As [`Self::done`].
-    pub fn redirect(&self, path: &str, flash: &Flash) -> Result<Response<Body>> {
-        let mut response = see_other(&href(path))?;
+    pub fn redirect(&self, flash: &Flash) -> Result<Response<Body>> {
+        self.redirect_to(&self.address, flash)
+    }
+
+    /// Redirects to a page with a message.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn redirect_to(&self, address: &str, flash: &Flash) -> Result<Response<Body>> {
+        let mut response = see_other(address)?;
         response.headers_mut().append(header::SET_COOKIE, session::flash(&self.context.app.core.keys, flash)?);
         Ok(response)
-    }
-
-    /// Redirects back with the message of a rejected action.
-    ///
-    /// # Errors
-    /// As [`Self::done`].
-    pub fn rejected(&self, path: &str, error: &Error) -> Result<Response<Body>> {
-        self.redirect(path, &Flash { tone: Tone::Bad, text: message_of(error, self.language()) })
-    }
-
-    /// Goes back to a page after an action: with a message that it is done, or with the reason why it was rejected.
-    ///
-    /// # Errors
-    /// Faults of the service, which have a page of their own and are logged.
-    pub fn finish<T>(&self, path: &str, outcome: Result<T>) -> Result<Response<Body>> {
-        match outcome {
-            Ok(_) => self.done(path, self.text(Text::ActionDone)),
-            Err(error) if error.code == Code::Internal => Err(error),
-            Err(error) => self.rejected(path, &error),
-        }
     }
 
     /// Reads a choice of a filter by its name. A fault goes to the filter's faults.
@@ -282,6 +303,16 @@ impl ConsoleRequest {
     pub fn faults_of(&self, error: &Error) -> Vec<(String, String)> {
         let message = |fault: &FieldError| fault.message.in_locale(self.language().locale()).to_owned();
         error.fields.iter().map(|fault| (fault.field.clone(), message(fault))).collect()
+    }
+
+    /// Returns the message about a rejected form. Faults of its fields stand beside them.
+    pub fn summary_of(&self, error: &Error) -> String {
+        let has_field = |fault: &FieldError| self.form.all(&fault.field).next().is_some();
+        let is_shown_again = self.form.find("form").is_some();
+        if is_shown_again && !error.fields.is_empty() && error.fields.iter().all(has_field) {
+            return self.text(Text::CheckFields).to_owned();
+        }
+        message_of(error, self.language())
     }
 
     /// Renders the page of an error.
@@ -319,6 +350,7 @@ pub fn refusal(app: &App, meta: &RequestMeta, headers: &HeaderMap, error: &Error
         path: href(""),
         request_id: meta.request_id.clone(),
         flash: Vec::new(),
+        kept_form: None,
         waiting: Waiting::default(),
         idle_seconds: 0,
     };
@@ -349,15 +381,6 @@ pub fn message_of(error: &Error, language: Language) -> String {
         .map(|fault| format!("{} {}", fault.field, fault.message.in_locale(language.locale())))
         .collect();
     faults.join("; ")
-}
-
-/// Returns the message above a rejected form. Faults of the fields `amount` and `reason` stand beside them.
-pub fn summary_of(error: &Error, console: &ConsoleRequest) -> String {
-    let is_beside = |fault: &FieldError| matches!(fault.field.as_str(), "amount" | "reason");
-    if !error.fields.is_empty() && error.fields.iter().all(is_beside) {
-        return console.text(Text::CheckFields).to_owned();
-    }
-    message_of(error, console.language())
 }
 
 /// Responds with a page.

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Method, Response},
-};
+use axum::http::Method;
 
-use super::request::ConsoleRequest;
-use crate::{domain::operations::admins::roles::Right, error::Result, http::endpoint_service::ResponseFuture};
+use super::request::PageHandler;
+use crate::domain::operations::admins::roles::Right;
 
 /// The callers that a page admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +22,6 @@ pub enum PageAccess {
     },
 }
 
-/// An async function from a request to a page.
-pub trait PageHandler: Send + Sync + 'static {
-    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture;
-}
-
-impl<H, F> PageHandler for H
-where
-    H: Fn(Arc<ConsoleRequest>) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Body>>> + Send + 'static,
-{
-    fn handle(&self, console: Arc<ConsoleRequest>) -> ResponseFuture {
-        Box::pin(self(console))
-    }
-}
-
 /// A page or an action.
 pub struct Route {
     pub method: Method,
@@ -50,7 +32,9 @@ pub struct Route {
     pub page_depth: usize,
     /// True for acts that move money, delete data or reach every client: they need a recent proof of identity.
     pub needs_recent_sign_in: bool,
-    pub handler: Box<dyn PageHandler>,
+    pub handler: Arc<dyn PageHandler>,
+    /// The handler of the page that an act belongs to.
+    pub page: Option<Arc<dyn PageHandler>>,
 }
 
 impl Route {

@@ -1,6 +1,6 @@
 //! The table of the console's pages and actions, each with the right it requires.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
@@ -11,6 +11,7 @@ use axum::{
 };
 
 use super::{
+    acts,
     pages::{
         administrators, api_keys, bills, cleanup,
         feedback::{self, FeedbackList},
@@ -18,15 +19,14 @@ use super::{
         models::{self, CallList},
         moderation, moderation_services,
         network_log::RequestList,
-        orders, overview, preferences, purchases, releases, review, search, settings, sign_in, user_acts, user_erasure,
-        user_list,
+        orders, overview, preferences, purchases, releases, review, search, settings, sign_in, user_erasure, user_list,
         users::{self, EntryList},
         words,
     },
-    request::{ConsoleRequest, see_other},
-    route::{PageAccess, PageHandler, Route},
+    request::{ConsoleRequest, PageHandler, see_other},
+    route::{PageAccess, Route},
     service::respond,
-    views::context::BASE,
+    views::{context::BASE, texts::Text},
 };
 use crate::{
     domain::operations::admins::roles::Right::{
@@ -35,21 +35,27 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         admin::{
+            self,
             audit::AuditList,
-            notifications::MessageList,
-            payments::{BillList, CallbackList, OrderList},
+            notifications::{self, MessageList},
+            payments::{self, BillList, CallbackList, OrderList},
             purchases::PurchaseList,
             releases::ReleaseList,
+            sensitive_word_migration, sensitive_words,
             users::UserList,
             violations::ViolationList,
         },
+        endpoint::Handler,
+        params::Parameters,
+        reply::Reply,
         state::HttpState,
     },
 };
 
 fn route(method: Method, path: &str, access: PageAccess, handler: impl PageHandler) -> Route {
     let path = if path.is_empty() { BASE.to_owned() } else { format!("{BASE}/{path}") };
-    Route { method, page_depth: depth(&path), needs_recent_sign_in: false, path, access, handler: Box::new(handler) }
+    let page_depth = depth(&path);
+    Route { method, page_depth, needs_recent_sign_in: false, path, access, handler: Arc::new(handler), page: None }
 }
 
 /// Returns the number of slashes in a path.
@@ -67,6 +73,11 @@ fn get(path: &str, right: Right, handler: impl PageHandler) -> Route {
 
 fn post(path: &str, right: Right, handler: impl PageHandler) -> Route {
     route(Method::POST, path, PageAccess::Session { right, is_live: false }, handler)
+}
+
+/// An act: the handler of an endpoint, called with the fields of a form.
+fn act<P: Parameters, R: Reply>(path: &str, right: Right, handler: impl Handler<P, R>) -> Route {
+    post(path, right, acts::act(handler, Text::ActionDone))
 }
 
 /// A region that refreshes itself.
@@ -93,41 +104,41 @@ pub fn routes() -> Vec<Route> {
         get("users", FindUsers, lists::show::<UserList>),
         post("users/export", FindUsers, lists::export::<UserList>),
         post("users/bulk", FindUsers, user_list::bulk),
-        get("users/{id}", FindUsers, users::show),
-        post("users/{id}/suspend", Moderate, user_acts::suspend),
-        post("users/{id}/unsuspend", Moderate, user_acts::lift_suspension),
-        post("users/{id}/reset-nickname", Moderate, user_acts::reset_nickname),
-        post("users/{id}/notes", FindUsers, user_acts::add_note),
-        post("users/{id}/notes/{note}/remove", FindUsers, user_acts::remove_note),
-        post("users/{id}/devices/end", SupportUsers, user_acts::end_all_devices),
-        post("users/{id}/devices/{device}/end", SupportUsers, user_acts::end_device),
-        post("users/{id}/export", Administer, user_erasure::export).for_recent_sign_in(),
-        post("users/{id}/erase", Administer, user_erasure::erase).for_recent_sign_in(),
-        post("users/{id}/move", SupportUsers, user_acts::move_to_phone).for_recent_sign_in(),
-        get("users/{id}/ledger", SupportUsers, lists::show::<EntryList>),
-        post("users/{id}/ledger/export", SupportUsers, lists::export::<EntryList>),
-        post("users/{id}/reveal", SupportUsers, users::reveal),
-        post("users/{id}/receipts", SupportUsers, users::ask_for_receipts),
-        post("users/{id}/repair", SupportUsers, users::repair),
-        post("users/{id}/grant", GrantCoins, users::grant).for_recent_sign_in(),
+        get("users/{userId}", FindUsers, users::show),
+        act("users/{userId}/suspend", Moderate, admin::users::suspend),
+        act("users/{userId}/unsuspend", Moderate, admin::users::lift_suspension),
+        act("users/{userId}/reset-nickname", Moderate, admin::users::reset_nickname),
+        act("users/{userId}/notes", FindUsers, admin::users::add_note),
+        act("users/{userId}/notes/{id}/remove", FindUsers, admin::users::remove_note),
+        act("users/{userId}/devices/end", SupportUsers, admin::users::sign_out_everywhere),
+        act("users/{userId}/devices/{id}/end", SupportUsers, admin::users::sign_out_device),
+        post("users/{userId}/export", Administer, user_erasure::export).for_recent_sign_in(),
+        post("users/{userId}/erase", Administer, user_erasure::erase).for_recent_sign_in(),
+        act("users/{userId}/move", SupportUsers, admin::users::move_to_phone).for_recent_sign_in(),
+        get("users/{userId}/ledger", SupportUsers, lists::show::<EntryList>),
+        post("users/{userId}/ledger/export", SupportUsers, lists::export::<EntryList>),
+        post("users/{userId}/reveal", SupportUsers, users::reveal),
+        post("users/{userId}/receipts", SupportUsers, users::ask_for_receipts),
+        post("users/{userId}/repair", SupportUsers, users::repair),
+        post("users/{userId}/grant", GrantCoins, users::grant).for_recent_sign_in(),
         get("purchases", SupportUsers, lists::show::<PurchaseList>),
         post("purchases/export", SupportUsers, lists::export::<PurchaseList>),
         get("purchases/{id}", SupportUsers, purchases::show),
-        post("purchases/{id}/query", SupportUsers, purchases::query),
+        act("purchases/{id}/query", SupportUsers, admin::purchases::query),
         post("purchases/{id}/history", SupportUsers, purchases::history),
         get("orders", SupportUsers, lists::show::<OrderList>),
         post("orders/export", SupportUsers, lists::export::<OrderList>),
         post("orders/bulk", SupportUsers, orders::bulk),
         get("orders/callbacks", SupportUsers, lists::show::<CallbackList>),
         post("orders/callbacks/export", SupportUsers, lists::export::<CallbackList>),
-        post("orders/callbacks/{id}/replay", SupportUsers, orders::replay),
+        act("orders/callbacks/{id}/replay", SupportUsers, payments::replay),
         get("orders/bills", SupportUsers, lists::show::<BillList>),
         post("orders/bills/export", SupportUsers, lists::export::<BillList>),
         post("orders/bills", Administer, bills::check),
         get("orders/{orderNo}", SupportUsers, orders::show),
         post("orders/{orderNo}/query", SupportUsers, orders::query),
-        post("orders/{orderNo}/settle", Administer, orders::settle).for_recent_sign_in(),
-        post("orders/{orderNo}/refund", Administer, orders::refund).for_recent_sign_in(),
+        act("orders/{orderNo}/settle", Administer, payments::settle).for_recent_sign_in(),
+        act("orders/{orderNo}/refund", Administer, payments::refund).for_recent_sign_in(),
         get("growth", ViewFigures, figures::growth),
         get("growth.csv", ViewFigures, figures::growth_csv),
         get("revenue", ViewFigures, figures::revenue),
@@ -146,33 +157,33 @@ pub fn routes() -> Vec<Route> {
         post("moderation/violations/{id}/acquit", Moderate, moderation::acquit),
         get("moderation/services", Moderate, moderation_services::show),
         post("moderation/services/compare", Moderate, moderation_services::compare),
-        post("moderation/services/switch", Administer, moderation_services::switch).for_recent_sign_in(),
-        post("moderation/services/fallback", Administer, moderation_services::set_fallback).for_recent_sign_in(),
+        act("moderation/services/switch", Administer, sensitive_word_migration::switch).for_recent_sign_in(),
+        act("moderation/services/fallback", Administer, sensitive_word_migration::set_fallback).for_recent_sign_in(),
         get("moderation/words", Moderate, words::list),
         get("moderation/words/export", Moderate, words::export),
         post("moderation/words/test", Moderate, words::test),
         post("moderation/words/add", Moderate, words::add),
-        post("moderation/words/remove", Moderate, words::remove),
+        act("moderation/words/remove", Moderate, sensitive_words::remove),
         post("moderation/words/allow", Moderate, words::allow),
-        post("moderation/words/disallow", Moderate, words::disallow),
+        act("moderation/words/disallow", Moderate, sensitive_words::disallow),
         post("moderation/words/import", Moderate, words::import),
         get("feedback", SupportUsers, feedback::list),
         post("feedback/export", SupportUsers, lists::export::<FeedbackList>),
         post("feedback/bulk", SupportUsers, feedback::bulk),
-        post("feedback/change", SupportUsers, feedback::change),
-        post("feedback/reply", SupportUsers, feedback::reply),
+        act("feedback/change", SupportUsers, admin::feedback::change),
+        act("feedback/reply", SupportUsers, admin::feedback::reply),
         get("messages", Administer, lists::show::<MessageList>),
         post("messages", Administer, messages::send).for_recent_sign_in(),
         post("messages/export", Administer, lists::export::<MessageList>),
         post("messages/preview", Administer, messages::preview),
         post("messages/edit", Administer, messages::edit),
-        post("messages/{id}/withdraw", Administer, messages::withdraw).for_recent_sign_in(),
+        act("messages/{id}/withdraw", Administer, notifications::delete).for_recent_sign_in(),
         get("releases", Administer, lists::show::<ReleaseList>),
-        post("releases", Administer, releases::publish).for_recent_sign_in(),
+        post("releases", Administer, acts::act(admin::releases::publish, Text::ReleasePublished)).for_recent_sign_in(),
         post("releases/export", Administer, lists::export::<ReleaseList>),
         post("releases/preview", Administer, releases::preview),
         post("releases/edit", Administer, releases::edit),
-        post("releases/{id}/withdraw", Administer, releases::withdraw).for_recent_sign_in(),
+        act("releases/{id}/withdraw", Administer, admin::releases::withdraw).for_recent_sign_in(),
         get("network-log", SupportUsers, lists::show::<RequestList>),
         post("network-log/export", SupportUsers, lists::export::<RequestList>),
         get("logs", Administer, log::show),
@@ -180,15 +191,15 @@ pub fn routes() -> Vec<Route> {
         get("health", ViewFigures, health::show),
         live("fragments/health", ViewFigures, health::refresh),
         post("health/alert-test", Administer, health::test_alerts),
-        post("health/backup", Administer, health::back_up),
-        post("health/ledger-verification", Administer, health::verify_ledger),
-        post("health/doctor", Administer, health::run_doctor),
+        post("health/backup", Administer, acts::act(admin::health::back_up, Text::JobStarted)),
+        post("health/ledger-verification", Administer, acts::act(admin::health::verify_ledger, Text::JobStarted)),
+        post("health/doctor", Administer, acts::act(admin::health::run_doctor, Text::JobStarted)),
         get("audit", ViewAudit, lists::show::<AuditList>),
         post("audit/export", ViewAudit, lists::export::<AuditList>),
         get("administrators", Administer, administrators::list),
         post("administrators", Administer, administrators::create).for_recent_sign_in(),
-        post("administrators/{name}/role", Administer, administrators::change_role).for_recent_sign_in(),
-        post("administrators/{name}/remove", Administer, administrators::remove).for_recent_sign_in(),
+        act("administrators/{name}/role", Administer, admin::administrators::change).for_recent_sign_in(),
+        act("administrators/{name}/remove", Administer, admin::administrators::remove).for_recent_sign_in(),
         post("administrators/{name}/totp", Administer, administrators::enrol).for_recent_sign_in(),
         post("administrators/{name}/totp/confirm", Administer, administrators::confirm_totp),
         post("administrators/{name}/totp/remove", Administer, administrators::remove_totp).for_recent_sign_in(),
@@ -200,9 +211,8 @@ pub fn routes() -> Vec<Route> {
         post("cleanup/{target}", Administer, cleanup::clear).for_recent_sign_in(),
         get("keys", Administer, api_keys::list),
         post("keys", Administer, api_keys::create).for_recent_sign_in(),
-        post("keys/suspend", Administer, api_keys::suspend).for_recent_sign_in(),
-        post("keys/resume", Administer, api_keys::resume).for_recent_sign_in(),
-        post("keys/revoke", Administer, api_keys::revoke).for_recent_sign_in(),
+        act("keys/change", Administer, admin::api_keys::change).for_recent_sign_in(),
+        act("keys/revoke", Administer, admin::api_keys::revoke).for_recent_sign_in(),
     ]
 }
 
@@ -212,30 +222,26 @@ pub fn routes() -> Vec<Route> {
 /// `internal` for a method that axum does not route.
 pub fn add_to(router: Router, state: &Arc<HttpState>) -> Result<Router> {
     let routes = routes();
-    let pages: BTreeSet<_> =
-        routes.iter().filter(|route| route.method == Method::GET).map(|route| route.path.clone()).collect();
+    let pages: BTreeMap<_, _> = routes
+        .iter()
+        .filter(|route| route.method == Method::GET)
+        .map(|route| (route.path.clone(), Arc::clone(&route.handler)))
+        .collect();
     let mut served = Vec::new();
     for route in routes {
-        let page_depth = depth(page_of(&pages, &route.path));
-        let route = Arc::new(Route { page_depth, ..route });
+        let page = page_of(&pages, &route.path);
+        let page_depth = depth(page);
+        let route = Arc::new(Route { page_depth, page: pages.get(page).cloned(), ..route });
         served.push((route.path.clone(), Arc::clone(&route)));
         if route.path == BASE {
             served.push((format!("{BASE}/"), Arc::clone(&route)));
         }
         // A reload of a rejected form, and a link with a slash at its end, lead to the page.
         let to_page = |path: &str| {
-            let (path, handler) = (path.to_owned(), Box::new(lead_to_page));
-            let needs_recent_sign_in = false;
-            Arc::new(Route {
-                method: Method::GET,
-                path,
-                access: PageAccess::Open,
-                page_depth,
-                needs_recent_sign_in,
-                handler,
-            })
+            let route = Route { page_depth, ..open(Method::GET, "", lead_to_page) };
+            Arc::new(Route { path: path.to_owned(), ..route })
         };
-        if route.method == Method::POST && !pages.contains(&route.path) {
+        if route.method == Method::POST && !pages.contains_key(&route.path) {
             served.push((route.path.clone(), to_page(&route.path)));
         } else if route.method == Method::GET && route.path != BASE && route.access != PageAccess::Files {
             let path = format!("{}/", route.path);
@@ -250,9 +256,9 @@ pub fn add_to(router: Router, state: &Arc<HttpState>) -> Result<Router> {
 }
 
 /// Returns the path template of the page that an address belongs to: itself, or the longest beginning that is a page.
-fn page_of<'path>(pages: &BTreeSet<String>, path: &'path str) -> &'path str {
+fn page_of<'path>(pages: &BTreeMap<String, Arc<dyn PageHandler>>, path: &'path str) -> &'path str {
     let mut page = path;
-    while !pages.contains(page) {
+    while !pages.contains_key(page) {
         match page.rsplit_once('/') {
             Some((shorter, _)) if shorter.len() >= BASE.len() => page = shorter,
             _ => return BASE,
@@ -267,9 +273,6 @@ async fn lead_to_page(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 /// Answers an address below the console that is no page, or no page for this method.
 pub async fn reject(state: Arc<HttpState>, code: Code, request: Request) -> Response<Body> {
-    let handler = Box::new(move |_: Arc<ConsoleRequest>| async move { Err::<Response<Body>, Error>(code.into()) });
-    let (method, path) = (request.method().clone(), BASE.to_owned());
-    let (page_depth, access, needs_recent_sign_in) = (depth(BASE), PageAccess::Open, false);
-    let route = Route { method, path, access, page_depth, needs_recent_sign_in, handler };
-    respond(state, Arc::new(route), request).await
+    let handler = move |_: Arc<ConsoleRequest>| async move { Err::<Response<Body>, Error>(code.into()) };
+    respond(state, Arc::new(open(request.method().clone(), "", handler)), request).await
 }

@@ -1,6 +1,10 @@
 //! Runs a request to the console: session, right, cross-site token, audit, and the error page if something fails.
 
-use std::{mem, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    mem,
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -96,6 +100,8 @@ async fn read_head(
         form: FormFields::default(),
         session: session::token(&headers),
         address,
+        page: route.page.clone(),
+        kept_form: OnceLock::new(),
         context: RequestContext {
             app: Arc::clone(&state.app),
             meta: Arc::clone(meta),
@@ -123,6 +129,19 @@ async fn read_form(console: &mut ConsoleRequest, target: &str, body: Body) -> Re
     hold(form.len())?;
     console.form = FormFields::parse(&form)?;
     context.idempotency = form_key(&console.form, target, &form).map(Box::new);
+    go_back(console)?;
+    Ok(())
+}
+
+/// Takes the filter and the part of a list from the address that the form carries, if it is on the page of the act.
+fn go_back(console: &mut ConsoleRequest) -> Result<()> {
+    let back = console.form.get("back").to_owned();
+    if let Some((path, query)) = back.split_once('?')
+        && path == console.page_path()
+    {
+        console.query = FormFields::parse(query.as_bytes())?;
+        console.address = back;
+    }
     Ok(())
 }
 

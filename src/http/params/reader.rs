@@ -72,14 +72,15 @@ impl<'request> Reader<'request> {
         Ok(reader)
     }
 
-    /// Collects the values of a form of the console, or of the query of its address.
+    /// Collects the values of a form of the console, or of the query of its address. A form may name its object, which the
+    /// API has in its path.
     pub fn of_form(
         context: &'request RequestContext,
         path: &[(String, String)],
         fields: &'request [(String, String)],
     ) -> Self {
         let query = fields.iter().map(|(name, value)| (name.into(), RawValue::Text(value.trim().into()))).collect();
-        Self::new(path.to_vec(), query, Vec::new(), Rules::of(context))
+        Self::new([path, fields].concat(), query, Vec::new(), Rules::of(context))
     }
 
     fn new(

@@ -363,7 +363,10 @@ fn the_console_lists_finds_and_acts_on_users() {
         shown.contains("/suspend\"") && !shown.contains("id=\"ledger\"") && !shown.contains("/reveal\""),
         "{shown}"
     );
-    let refused = moderator.post(&page, "suspend", &[("endsAt", "soon"), ("reason", "spam")]).expect(422).text();
+    let refused = moderator
+        .post(&page, "suspend", &[("form", "suspend"), ("endsAt", "soon"), ("reason", "spam")])
+        .expect(422)
+        .text();
     assert!(refused.contains("value=\"soon\"") && refused.contains("value=\"spam\""), "{refused}");
     let form = moderator.form(&page, &[("endsAt", "2099-01-01T08:00"), ("reason", "spam")]);
     // A double click.
@@ -376,8 +379,8 @@ fn the_console_lists_finds_and_acts_on_users() {
     moderator.post(&page, "unsuspend", &[("reason", "cleared up")]).expect(303);
     server.get("/coin/balance").by(&user).send().expect(200);
     moderator.post(&page, "reset-nickname", &[("reason", "insult")]).expect(303);
-    moderator.post(&page, "notes", &[("text", " ")]).expect(422);
-    let note = moderator.form(&page, &[("text", "called <back>")]);
+    moderator.post(&page, "notes", &[("content", " ")]).expect(422);
+    let note = moderator.form(&page, &[("content", "called <back>")]);
     for _ in 0..2 {
         moderator.send(&format!("{page}/notes"), &note).expect(303);
     }
@@ -462,7 +465,8 @@ fn an_owner_exports_and_erases_an_account_in_the_console() {
     server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
     let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
     let acts = |outcome: i64| {
-        let is_it = |row: &&Value| row["action"] == "POST /admin/console/users/{id}/erase" && row["outcome"] == outcome;
+        let is_it =
+            |row: &&Value| row["action"] == "POST /admin/console/users/{userId}/erase" && row["outcome"] == outcome;
         rows["items"].as_array().unwrap().iter().filter(is_it).count()
     };
     assert_eq!(acts(202), 1, "{rows}");

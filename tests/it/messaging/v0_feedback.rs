@@ -193,8 +193,8 @@ fn the_console_answers_feedback_once_on_a_double_click() {
     };
     let (csrf, once) = (hidden("csrf"), hidden("once"));
     let send = |act: &str, fields: &[(&str, &str)]| {
-        let all = [&[("csrf", csrf.as_str()), ("once", once.as_str())], fields].concat();
-        let path = format!("/admin/console/feedback/{act}?id={id}");
+        let all = [&[("csrf", csrf.as_str()), ("once", once.as_str()), ("id", id.as_str())], fields].concat();
+        let path = format!("/admin/console/feedback/{act}");
         server.post(&path).header("cookie", &cookie).header("accept-language", "en").form(&all).send()
     };
     let refused = send("reply", &[("text", ""), ("back", &hidden("back").replace("&amp;", "&"))]).expect(422).text();

@@ -33,6 +33,7 @@ fn table() -> Vec<TableRow> {
         let (kind, rest) = line.trim().split_once("(\"")?;
         let (path, rest) = rest.split_once("\", ")?;
         let right = rest.split_once(',')?.0;
+        let kind = if kind == "act" { "post" } else { kind };
         let is_row = ["get", "post", "live"].contains(&kind);
         let needs_proof = line.contains(".for_recent_sign_in()");
         is_row.then(|| TableRow { kind: kind.into(), path: path.into(), right: right.into(), needs_proof })
@@ -58,7 +59,7 @@ fn may(role: &str, right: &str) -> bool {
 fn example(path: &str, user: &str, order: &str) -> String {
     let parts = path.split('/').map(|part| match part {
         "{orderNo}" => order,
-        "{id}" if path.starts_with("users") => user,
+        "{userId}" => user,
         "{name}" => "nobody",
         "{target}" => "feedback",
         part if part.starts_with('{') => "999999",
@@ -106,10 +107,12 @@ fn every_route_opens_to_the_roles_of_its_right_and_masks_addresses() {
 /// Values that neither headers, databases nor files take as they are.
 const UNPRINTABLE: [&str; 5] = ["\0", "/admin/console/\r\nx: y\u{1b}[2J", "1\0", "\u{202e}\u{feff}\u{7f}é", "9\t\n"];
 
-/// Returns the names that the console reads from forms and queries, by the file that reads them.
+/// Returns the names that pages and the endpoints behind acts read, by the file that reads them.
 fn field_names() -> Vec<(String, BTreeSet<String>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/console");
-    let pages = fs::read_dir(directory.join("pages")).unwrap().map(|entry| entry.unwrap().path());
+    let http = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
+    let directory = http.join("console");
+    let pages = fs::read_dir(directory.join("pages")).unwrap().chain(fs::read_dir(http.join("admin")).unwrap());
+    let pages = pages.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     let files = pages.chain(["request.rs", "csv.rs", "service.rs"].map(|name| directory.join(name)));
     let names_in = |text: &str| {
         let readers = [
@@ -122,6 +125,9 @@ fn field_names() -> Vec<(String, BTreeSet<String>)> {
             "optional_time(\"",
             "choice_filter(\"",
             "input(\"",
+            "optional(\"",
+            "required(\"",
+            "list(\"",
         ];
         let found = readers.iter().flat_map(|reader| text.split(*reader).skip(1));
         found.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
@@ -140,21 +146,23 @@ fn no_field_or_query_causes_an_internal_error() {
     let browser = Browser::new(&server, "alice", "owner");
     let csrf = hidden(&browser.get("").send().expect(200).text(), "csrf");
     let files = field_names();
-    let names_of = |module: &str| files.iter().find(|(name, _)| name == module).map(|(_, names)| names.clone());
-    let shared: BTreeSet<_> = ["request", "csv", "service"].into_iter().filter_map(names_of).flatten().collect();
+    let names_of = |module: &str| -> BTreeSet<String> {
+        files.iter().filter(|(name, _)| name == module).flat_map(|(_, names)| names.clone()).collect()
+    };
+    let shared: BTreeSet<_> = ["request", "csv", "service"].into_iter().flat_map(names_of).collect();
     let source = include_str!("../../../src/http/console/routes.rs");
     let together = UNPRINTABLE.concat();
     let mut sent = 0;
     for line in source.lines().map(str::trim) {
         let Some((kind, rest)) = line.split_once('(') else { continue };
         let Some((path, rest)) = rest.split_once('"').and_then(|(_, rest)| rest.split_once("\", ")) else { continue };
-        let is_form = kind == "post" || line.contains("Method::POST");
-        if !["get", "post", "live", "open"].contains(&kind) || path == "sign-out" {
+        let is_form = ["post", "act"].contains(&kind) || line.contains("Method::POST");
+        if !["get", "post", "act", "live", "open"].contains(&kind) || path == "sign-out" {
             continue;
         }
         let handler = rest.split(", ").nth(usize::from(kind != "open")).unwrap();
-        let module = handler.split("::").next().unwrap();
-        let names: Vec<_> = shared.iter().cloned().chain(names_of(module).unwrap_or_default()).collect();
+        let module = handler.rsplit("::").nth(1).unwrap();
+        let names: Vec<_> = shared.iter().cloned().chain(names_of(module)).collect();
         let address = example(path, &user.user_id, "Y1");
         // All characters in each field alone, and each text in every field.
         let alone = names.iter().map(|name| (name.as_str(), together.as_str()));
@@ -346,9 +354,14 @@ fn the_marked_actions_need_a_recent_proof() {
     let csrf = hidden(&browser.get("").send().expect(200).text(), "csrf");
     server.edit("update admin_tokens set proved_at = proved_at - 600001");
     let marked: Vec<_> = table().into_iter().filter(|row| row.needs_proof).collect();
-    for path in
-        ["users/{id}/grant", "users/{id}/erase", "orders/{orderNo}/refund", "cleanup/{target}", "releases", "messages"]
-    {
+    for path in [
+        "users/{userId}/grant",
+        "users/{userId}/erase",
+        "orders/{orderNo}/refund",
+        "cleanup/{target}",
+        "releases",
+        "messages",
+    ] {
         assert!(marked.iter().any(|row| row.path == path), "{path}");
     }
     for row in &marked {
@@ -417,6 +430,6 @@ fn an_erasure_shows_its_counts_needs_a_proof_and_happens_once() {
     let again = send(&[("password", PASSWORD)]);
     assert!([303, 404, 428].contains(&again.status), "{}", again.status);
     assert_eq!(server.value::<i64>("select count(*) from users"), 0);
-    let done = "select count(*) from audit where action = 'POST /admin/console/users/{id}/erase' and outcome = 303";
+    let done = "select count(*) from audit where action = 'POST /admin/console/users/{userId}/erase' and outcome = 303";
     eventually("one erasure is in the audit", || server.value::<i64>(done) >= 1);
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::console::{Browser, hidden};
 use crate::support::{Server, Setup};
 
-const TEXT: [(&str, &str); 4] = [("title", "维护 <通知>"), ("body", "今晚两点"), ("kind", "system"), ("payload", "")];
+const TEXT: [(&str, &str); 5] =
+    [("form", "message"), ("title", "维护 <通知>"), ("body", "今晚两点"), ("kind", "system"), ("payload", "")];
 
 fn with<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     TEXT.iter().copied().chain(fields.iter().copied()).collect()
@@ -28,8 +29,9 @@ fn a_broadcast_is_previewed_sent_once_and_withdrawn() {
     );
     assert!(inbox(&server, &user).is_empty());
     // Without a reason the preview comes back.
-    let refused = browser.post("messages", "messages", &broadcast).expect(422).text();
-    assert!(refused.contains("id=\"send-reason-error\""), "{refused}");
+    let unexplained = with(&[("audience", "all"), ("reason", "")]);
+    let refused = browser.post("messages", "messages", &unexplained).expect(422).text();
+    assert!(refused.contains("id=\"message-reason-error\""), "{refused}");
 
     let page = browser.get("messages").send().expect(200).text();
     let (csrf, once) = (hidden(&page, "csrf"), hidden(&page, "once"));
@@ -45,7 +47,7 @@ fn a_broadcast_is_previewed_sent_once_and_withdrawn() {
 
     let id = received[0]["id"].as_str().unwrap();
     let withdraw = format!("messages/{id}/withdraw");
-    browser.post("messages", &withdraw, &[]).expect(303);
+    browser.post("messages", &withdraw, &[("reason", "")]).expect(422);
     assert_eq!(inbox(&server, &user).len(), 1, "a reason is required");
     browser.post("messages", &withdraw, &[("reason", "wrong day")]).expect(303);
     assert!(inbox(&server, &user).is_empty());
@@ -63,6 +65,7 @@ fn a_notification_goes_to_the_named_users_and_faults_stand_beside_their_fields()
     assert_eq!((inbox(&server, &user).len(), inbox(&server, &other).len()), (1, 0));
 
     let faulty = [
+        ("form", "message"),
         ("title", ""),
         ("body", "kept as typed"),
         ("kind", "system"),
@@ -73,7 +76,7 @@ fn a_notification_goes_to_the_named_users_and_faults_stand_beside_their_fields()
     ];
     let shown = browser.post("messages", "messages/preview", &faulty).expect(422).text();
     for id in ["title-error", "to-error", "expires-error", "payload-error"] {
-        assert!(shown.contains(&format!("id=\"{id}\"")), "{id}: {shown}");
+        assert!(shown.contains(&format!("id=\"message-{id}\"")), "{id}: {shown}");
     }
     assert!(shown.contains("kept as typed") && shown.contains("不能为空"), "{shown}");
 }
@@ -83,12 +86,13 @@ fn a_release_is_previewed_published_and_withdrawn() {
     let server = Setup::default().start();
     let browser = Browser::new(&server, "alice", "owner");
     let release = [
+        ("form", "release"),
         ("version", "2.4.0"),
-        ("code", "240"),
+        ("versionCode", "240"),
         ("platform", "android"),
-        ("url", "https://app.example.com/download"),
+        ("downloadUrl", "https://app.example.com/download"),
         ("notes", "新增梅花易数"),
-        ("required", "true"),
+        ("isRequired", "true"),
     ];
     let check = || {
         let form = [("platform", "android"), ("clientVersionCode", "239")];
@@ -100,13 +104,16 @@ fn a_release_is_previewed_published_and_withdrawn() {
     browser.post("releases", "releases", &release).expect(303);
     assert_eq!((&check()["updateAvailable"], &check()["updateRequired"]), (&json!(true), &json!(true)));
     let again = browser.post("releases", "releases", &release).expect(409).text();
-    assert!(again.contains("id=\"code-error\"") && again.contains("value=\"2.4.0\""), "{again}");
-    let faulty = browser.post("releases", "releases/preview", &[("version", "x"), ("code", "-1"), ("url", "ftp://x")]);
-    let faulty = faulty.expect(422).text();
-    assert!(["version-error", "code-error", "url-error"].iter().all(|id| faulty.contains(id)), "{faulty}");
+    assert!(again.contains("flash bad") && again.contains("value=\"2.4.0\""), "{again}");
+    let typed = [("form", "release"), ("version", "x"), ("versionCode", "-1"), ("downloadUrl", "ftp://x")];
+    let faulty = browser.post("releases", "releases/preview", &typed).expect(422).text();
+    assert!(
+        ["version-error", "versionCode-error", "downloadUrl-error"].iter().all(|id| faulty.contains(id)),
+        "{faulty}"
+    );
 
     let id: i64 = server.value("select id from releases");
-    browser.post("releases", &format!("releases/{id}/withdraw"), &[]).expect(303);
+    browser.post("releases", &format!("releases/{id}/withdraw"), &[("reason", "")]).expect(422);
     assert_eq!(check()["updateRequired"], true, "a reason is required");
     browser.post("releases", &format!("releases/{id}/withdraw"), &[("reason", "crashes")]).expect(303);
     assert_eq!((&check()["updateAvailable"], &check()["updateRequired"]), (&json!(false), &json!(false)));

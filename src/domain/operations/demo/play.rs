@@ -313,7 +313,7 @@ impl<'app> Player<'app> {
             Act::Suspend { person, number } => {
                 let user = self.user(person)?.id;
                 let by = authority(MODERATOR, picked(&texts::SUSPENSION_REASONS, number))?;
-                self.audit(&by, "POST /admin/console/users/{id}/suspend", Some(user))?;
+                self.audit(&by, "POST /admin/console/users/{userId}/suspend", Some(user))?;
                 let ends_at = number.is_multiple_of(2).then(|| core.clock.now().plus(Duration::from_hours(7 * 24)));
                 let once = IdempotentRequest::without_key(None);
                 vec![receipt(suspensions::suspend(core, user, SuspensionScope::Account, ends_at, by, once))]
@@ -371,7 +371,7 @@ impl<'app> Player<'app> {
         let core = self.services.core;
         let user = self.user(person)?.id;
         let by = authority(SUPPORT, picked(&texts::GRANT_REASONS, number))?;
-        self.audit(&by, "POST /admin/console/users/{id}/grant", Some(user))?;
+        self.audit(&by, "POST /admin/console/users/{userId}/grant", Some(user))?;
         let (author, note) = (by.actor.clone(), picked(&texts::STAFF_NOTES, number).to_owned());
         let noted = staff_notes::add(core, user, author, note, IdempotentRequest::without_key(None));
         let audience = Audience::Users(vec![user]);

@@ -11,6 +11,7 @@ use crate::{
     },
     error::{Error, Result},
     http::console::{
+        acts,
         request::ConsoleRequest,
         views::{
             context::Flash,
@@ -19,23 +20,21 @@ use crate::{
     },
 };
 
-const PAGE: &str = "orders/bills";
-
 /// Checks the bills of a day, and says how many differences there are.
 pub async fn check(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let channel = console.form.find("channel").map(ToOwned::to_owned);
     let day = match parse_day(console.form.get("day")) {
         Ok(day) => day,
-        Err(fault) => return console.rejected(PAGE, &Error::field("day", fault)),
+        Err(fault) => return acts::reject(&console, Error::field("day", fault)).await,
     };
     let checked = console.context.blocking(move |app| bills::check(&app.payments, channel.as_deref(), day)).await;
     let count: usize = match checked {
         Ok(checked) => checked.iter().map(|check| check.differences.len()).sum(),
-        failed => return console.finish(PAGE, failed),
+        Err(error) => return acts::reject(&console, error).await,
     };
     if count == 0 {
-        return console.done(PAGE, console.text(Text::BillAgrees));
+        return console.done(console.text(Text::BillAgrees));
     }
     let text = texts::bill_differences(console.language(), count);
-    console.redirect(PAGE, &Flash { tone: Tone::Bad, text })
+    console.redirect(&Flash { tone: Tone::Bad, text })
 }

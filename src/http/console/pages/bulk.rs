@@ -2,6 +2,8 @@
 //!
 //! The act of each row is an audit event of its own, so that the page of a user shows it.
 
+use std::sync::Arc;
+
 use axum::{body::Body, http::Response};
 
 use crate::{
@@ -9,6 +11,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result, Sentence},
     http::{
         console::{
+            acts,
             request::{ConsoleRequest, message_of, ok},
             views::{
                 context::href,
@@ -105,13 +108,13 @@ impl<'request> BulkForm<'request> {
     }
 }
 
-/// Goes back to the list if the form was rejected.
+/// Shows the list again if the form was rejected.
 ///
 /// # Errors
 /// Errors that have a page of their own.
-pub fn or_rejected(console: &ConsoleRequest, place: Place, outcome: Result<Response<Body>>) -> Result<Response<Body>> {
+pub async fn or_rejected(console: &Arc<ConsoleRequest>, outcome: Result<Response<Body>>) -> Result<Response<Body>> {
     match outcome {
-        Err(error) if error.code == Code::InvalidParameters => console.rejected(place.path(), &error),
+        Err(error) if error.code == Code::InvalidParameters => acts::reject(console, error).await,
         outcome => outcome,
     }
 }

@@ -58,7 +58,7 @@ pub async fn clear(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     match try_clear(&console, target).await {
         Ok(cleared) => {
             let deleted = cleared.deleted.iter().map(|(_, rows)| rows).sum();
-            console.done(PAGE, &texts::purged(console.language(), deleted, &cleared.backup))
+            console.done(&texts::purged(console.language(), deleted, &cleared.backup))
         }
         Err(error) if error.code == Code::Internal => Err(error),
         Err(error) => ask(&console, target, &error).await,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{body::Body, http::Response};
 
 use super::{
     bulk::{BulkForm, or_rejected},
@@ -14,40 +11,37 @@ use super::{
 use crate::{
     app::App,
     domain::{
-        identity::users::{self, listing::mask_address},
+        identity::users,
         messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
         operations::admins,
     },
     error::{Code, Result},
     http::{
-        admin::{feedback::name_subject, lists::StaffList},
+        admin::lists::StaffList,
         console::{
-            request::{ConsoleRequest, FormFields, PAGE_SIZE, message_of, ok, page},
+            request::{ConsoleRequest, PAGE_SIZE, ok},
             views::{
                 cells::Column,
-                context::BASE,
                 format::ShownCount,
                 layout::Place,
                 lists::Rows,
-                pages::feedback::{self as view, FeedbackPage, FeedbackRow, TypedReply},
+                pages::feedback::{self as view, FeedbackPage},
                 texts::Text,
             },
         },
         params::{Flag, parameters},
-        reply,
         request_context::RequestContext,
     },
     types::CursorRange,
 };
 
-const PAGE: &str = "feedback";
 /// The value of the assignee that means nobody, because an empty one changes nothing.
 const NOBODY: &str = "-";
 /// The largest total, which means "more than so many".
 const COUNTED: u32 = 10_000;
 
 pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let shown = collect(&console, &console.query).await?;
+    let shown = collect(&console).await?;
     ok(view::page(&console.view()?, &shown))
 }
 
@@ -84,8 +78,9 @@ impl StaffList for FeedbackList {
     }
 }
 
-/// Collects the list that a query asks for.
-async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<FeedbackPage> {
+/// Collects the list that the address asks for.
+async fn collect(console: &ConsoleRequest) -> Result<FeedbackPage> {
+    let query = &console.query;
     let (state, is_mine) = (query.get("state").to_owned(), query.get("mine") == "true");
     let filter = match lists::filter::<FeedbackList>(console, query) {
         Err(error) if error.code == Code::InvalidParameters => {
@@ -101,42 +96,28 @@ async fn collect(console: &ConsoleRequest, query: &FormFields) -> Result<Feedbac
             Ok(FeedbackPage {
                 state,
                 is_mine,
-                items: found.items.into_iter().map(|thread| row(app, thread)).collect::<Result<_>>()?,
+                items: found.items.into_iter().map(|thread| with_nickname(app, thread)).collect::<Result<_>>()?,
                 total: found.total.unwrap_or_default(),
                 next: found.next,
                 assignees: admins::list(&app.core)?.into_iter().map(|admin| admin.name).collect(),
-                rejected: None,
                 faults: Vec::new(),
             })
         })
         .await
 }
 
-fn row(app: &App, FeedbackThread { feedback, replies }: FeedbackThread) -> Result<FeedbackRow> {
-    let nickname = match feedback.user.filter(|_| feedback.is_verified) {
+/// Adds the nickname of the author, if it is certain who that is.
+fn with_nickname(app: &App, thread: FeedbackThread) -> Result<(FeedbackThread, String)> {
+    let nickname = match thread.feedback.user.filter(|_| thread.feedback.is_verified) {
         Some(user) => app.core.store.read(|tx| users::profile_in(tx, user))?.nickname,
         None => String::new(),
     };
-    Ok(FeedbackRow {
-        id: feedback.id.to_string(),
-        user_id: feedback.user.map(|user| user.to_string()),
-        nickname,
-        phone_number: feedback.phone_number.as_deref().map(mask_address),
-        is_verified: feedback.is_verified,
-        text: feedback.content,
-        state: feedback.state,
-        assignee: feedback.assignee,
-        created_at: feedback.created_at,
-        replies: replies
-            .into_iter()
-            .map(|reply| TypedReply { at: reply.created_at, author: reply.author, text: reply.content })
-            .collect(),
-    })
+    Ok((thread, nickname))
 }
 
 /// Changes state or assignee of the picked texts.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    or_rejected(&console, Place::Feedback, try_bulk(&console).await)
+    or_rejected(&console, try_bulk(&console).await).await
 }
 
 async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
@@ -157,53 +138,4 @@ async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
         form.add(&id, None, user, outcome.map(|_| None)).await?;
     }
     form.finish()
-}
-
-pub async fn change(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let id = feedback_id(&console)?;
-    name_subject(&console.context, id)?;
-    let change = FeedbackChange {
-        state: FeedbackState::from_name(console.form.get("state")),
-        assignee: Some(console.form.find("assignee").map(ToOwned::to_owned)),
-    };
-    let changed = console.context.committed(feedback::change(&console.context.app.core, id, change)).await;
-    console.finish(&back(&console), changed)
-}
-
-pub async fn reply(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let id = feedback_id(&console)?;
-    name_subject(&console.context, id)?;
-    let Err(error) = try_reply(&console, id).await else {
-        return console.done(&back(&console), console.text(Text::ActionDone));
-    };
-    if matches!(error.code, Code::NotFound | Code::Internal) {
-        return Err(error);
-    }
-    let back = back(&console);
-    let query = FormFields::parse(back.split_once('?').map_or("", |(_, query)| query).as_bytes())?;
-    let mut shown = collect(&console, &query).await?;
-    let message = message_of(&error, console.language());
-    shown.rejected = Some((id.to_string(), console.form.get("text").to_owned(), message));
-    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
-}
-
-async fn try_reply(console: &ConsoleRequest, id: i64) -> Result<()> {
-    let app = &console.context.app;
-    let most = app.core.config.limits.feedback as usize;
-    let text = console.required_text("text", most)?;
-    let author = console.context.admin()?.actor();
-    // The form's key makes a double click one reply.
-    let once = console.context.once(StatusCode::OK, |thread: &FeedbackThread| thread.feedback.id)?;
-    console.context.committed(feedback::reply(&app.core, id, author, text, once)).await.map(drop)
-}
-
-fn feedback_id(console: &ConsoleRequest) -> Result<i64> {
-    console.query.get("id").parse().map_err(|_| Code::NotFound.into())
-}
-
-/// Returns the list that the form came from, relative to the console.
-fn back(console: &ConsoleRequest) -> String {
-    let relative = console.form.get("back").strip_prefix(BASE).and_then(|path| path.strip_prefix('/'));
-    let list = relative.filter(|path| *path == PAGE || path.starts_with("feedback?"));
-    list.unwrap_or(PAGE).to_owned()
 }

@@ -11,18 +11,20 @@ use crate::{
         operations::{backups::BackupFailure, health_report::HealthReport},
     },
     error::Result,
-    http::console::{
-        request::{ConsoleRequest, ok},
-        views::{
-            context::Flash,
-            pages::health::{self as view, ContinuousBackup, HealthPage, LedgerHealth},
-            texts::{self, Text, Tone},
+    http::{
+        admin::{self, health::ShownDelivery},
+        console::{
+            acts,
+            request::{ConsoleRequest, ok},
+            views::{
+                context::Flash,
+                pages::health::{self as view, ContinuousBackup, HealthPage, LedgerHealth},
+                texts::{self, Tone},
+            },
         },
+        reply::Json,
     },
-    jobs::{self, ManualJob},
 };
-
-const PAGE: &str = "health";
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let health = console.context.report(collect).await?;
@@ -92,43 +94,17 @@ fn ledger(report: &HealthReport) -> LedgerHealth {
     }
 }
 
-pub async fn back_up(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    start(&console, ManualJob::Backup)
-}
-
-pub async fn verify_ledger(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    start(&console, ManualJob::LedgerVerification)
-}
-
-pub async fn run_doctor(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    start(&console, ManualJob::Doctor)
-}
-
-fn start(console: &ConsoleRequest, job: ManualJob) -> Result<Response<Body>> {
-    match jobs::start_manual(&console.context.app, job) {
-        Ok(_) => console.done(PAGE, console.text(Text::JobStarted)),
-        failed => console.finish(PAGE, failed),
-    }
-}
-
+/// Sends a test alert, and says what became of it by channel.
 pub async fn test_alerts(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let deliveries = match console.context.blocking(|app| app.alerts.send_test()).await {
-        Ok(deliveries) => deliveries,
-        failed => return console.finish(PAGE, failed),
+    let deliveries = match acts::perform(&console, &admin::health::test_alerts).await {
+        Ok(Json(tested)) => tested.items,
+        Err(error) => return acts::reject(&console, error).await,
     };
-    let has_failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
-    let outcome = |outcome: &Result<()>| match outcome {
-        Ok(()) => "delivered".to_owned(),
-        Err(error) => error.to_string(),
+    let language = console.language();
+    let outcome = |delivery: &ShownDelivery| {
+        let outcome = delivery.error.as_deref().unwrap_or("delivered");
+        format!("{}: {}", texts::code(language, delivery.channel), texts::code(language, outcome))
     };
-    let texts: Vec<_> = deliveries
-        .iter()
-        .map(|delivery| {
-            let outcome = outcome(&delivery.outcome);
-            let language = console.language();
-            format!("{}: {}", texts::code(language, delivery.channel), texts::code(language, &outcome))
-        })
-        .collect();
-    let tone = if has_failed { Tone::Bad } else { Tone::Good };
-    console.redirect(PAGE, &Flash { tone, text: texts.join("; ") })
+    let tone = if deliveries.iter().all(|delivery| delivery.delivered) { Tone::Good } else { Tone::Bad };
+    console.redirect(&Flash { tone, text: deliveries.iter().map(outcome).collect::<Vec<_>>().join("; ") })
 }

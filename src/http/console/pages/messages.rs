@@ -8,7 +8,6 @@ use axum::{
 };
 use maud::Markup;
 
-use super::lists;
 use crate::{
     app::App,
     domain::{
@@ -17,66 +16,36 @@ use crate::{
             self, Audience, NotificationDraft, NotificationKind, Payload, SentNotification, require_future,
         },
     },
-    error::{Code, Error, Fault, FieldCode, FieldError, Result},
+    error::{Error, Fault, FieldCode, FieldError, Result},
     http::{
-        admin::notifications::MessageList,
         console::{
+            acts,
             request::{ConsoleRequest, FormFields, ok, page},
-            views::{
-                context::ViewContext,
-                format::ShownCount,
-                list_page::Frame,
-                pages::messages::{self as view, MessageDraft, MessagePreview},
-                texts::Text,
-            },
+            views::{format::ShownCount, pages::messages as view, texts::Text},
         },
         reply,
     },
     types::{Timestamp, UserId, clean},
 };
 
-const PAGE: &str = "messages";
 /// Recipients of one notification from the console.
 const MAX_RECIPIENTS: usize = 1000;
 
-/// Renders the page with a draft.
-async fn render(console: &ConsoleRequest, draft: MessageDraft) -> Result<Markup> {
-    let frame = move |cx: &ViewContext, _: &App, _: Option<&()>| {
-        Ok(Frame { above: view::new_message(cx, &draft), ..Frame::default() })
-    };
-    lists::render::<MessageList>(console, frame).await
-}
-
-/// Returns the form as typed.
-fn typed(form: &FormFields) -> MessageDraft {
-    let own = |name: &str| form.get(name).to_owned();
-    MessageDraft {
-        title: own("title"),
-        body: own("body"),
-        kind: NotificationKind::from_name(form.get("kind")).unwrap_or_default(),
-        audience: own("audience"),
-        recipients: own("to"),
-        expires: own("expires"),
-        payload: own("payload"),
-        errors: Vec::new(),
-    }
-}
-
 /// Parses the form with the rules of the API. Returns all faults.
-fn parse(app: &App, typed: &MessageDraft) -> Result<NotificationDraft> {
+fn parse(app: &App, typed: &FormFields) -> Result<NotificationDraft> {
     let limits = &app.core.config.limits;
     let mut faults = Vec::new();
-    let title = required(&typed.title, "title", limits.notification_title, &mut faults);
-    let body = required(&typed.body, "body", limits.notification_text, &mut faults);
-    let payload = match typed.payload.as_str() {
+    let title = required(typed.get("title"), "title", limits.notification_title, &mut faults);
+    let body = required(typed.get("body"), "body", limits.notification_text, &mut faults);
+    let payload = match typed.get("payload") {
         "" => Ok(Payload::None {}),
         json => Payload::parse(json, &app.core.config.notifications.url_hosts),
     };
     let payload = payload.map_err(|fault| faults.push(fault.in_field("payload"))).ok();
-    let expires_at = expiry(app, &typed.expires).map_err(|fault| faults.push(fault.in_field("expires"))).ok();
-    let audience = match typed.audience.as_str() {
-        "users" => recipients(app, &typed.recipients).map(Audience::Users),
-        _ if typed.recipients.is_empty() => Ok(Audience::Everybody),
+    let expires_at = expiry(app, typed.get("expires")).map_err(|fault| faults.push(fault.in_field("expires"))).ok();
+    let audience = match typed.get("audience") {
+        "users" => recipients(app, typed.get("to")).map(Audience::Users),
+        _ if typed.get("to").is_empty() => Ok(Audience::Everybody),
         _ => {
             Err(Fault::new(FieldCode::UnknownValue, ("must be left out for a notification to all", "发给所有人时不填")))
         }
@@ -84,7 +53,8 @@ fn parse(app: &App, typed: &MessageDraft) -> Result<NotificationDraft> {
     let audience = audience.map_err(|fault| faults.push(fault.in_field("to"))).ok();
     match (payload, expires_at, audience) {
         (Some(payload), Some(expires_at), Some(audience)) if faults.is_empty() => {
-            Ok(NotificationDraft { audience, kind: typed.kind, title, body, payload, expires_at })
+            let kind = NotificationKind::from_name(typed.get("kind")).unwrap_or_default();
+            Ok(NotificationDraft { audience, kind, title, body, payload, expires_at })
         }
         _ => Err(Error::fields(faults)),
     }
@@ -140,67 +110,46 @@ fn recipients(app: &App, typed: &str) -> Result<Vec<UserId>, Fault> {
 }
 
 pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let draft = typed(&console.form);
-    match check(&console, &draft).await {
-        Ok(parsed) => ok(view::preview(&console.view()?, &shown(&console, draft, &parsed, None)?)),
-        Err(error) => show_faults(&console, draft, &error).await,
+    match check(&console).await {
+        Ok(draft) => {
+            console.keep_form(String::new(), Vec::new());
+            ok(show_preview(&console, &draft)?)
+        }
+        Err(error) => acts::reject(&console, error).await,
     }
 }
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    ok(render(&console, typed(&console.form)).await?)
+    acts::show_again(&console, String::new(), Vec::new()).await
 }
 
-async fn check(console: &ConsoleRequest, draft: &MessageDraft) -> Result<NotificationDraft> {
-    let draft = draft.clone();
-    console.context.blocking(move |app| parse(app, &draft)).await
+async fn check(console: &ConsoleRequest) -> Result<NotificationDraft> {
+    let typed = console.form.clone();
+    console.context.blocking(move |app| parse(app, &typed)).await
 }
 
-async fn show_faults(console: &ConsoleRequest, mut draft: MessageDraft, error: &Error) -> Result<Response<Body>> {
-    if error.fields.is_empty() {
-        return Err(error.without_source());
-    }
-    draft.errors = console.faults_of(error);
-    Ok(page(reply::status(error.code), render(console, draft).await?))
-}
-
-fn shown(
-    console: &ConsoleRequest,
-    draft: MessageDraft,
-    parsed: &NotificationDraft,
-    error: Option<&Error>,
-) -> Result<MessagePreview> {
-    let recipients = match &parsed.audience {
+fn show_preview(console: &ConsoleRequest, draft: &NotificationDraft) -> Result<Markup> {
+    let recipients = match &draft.audience {
         Audience::Everybody => None,
         Audience::Users(users) => Some(ShownCount::exact(users.len() as u64)),
     };
-    let reason_error =
-        error.and_then(|error| console.faults_of(error).into_iter().find(|(field, _)| field == "reason"));
-    Ok(MessagePreview {
-        draft,
-        recipients,
-        reason: console.form.get("reason").to_owned(),
-        reason_error: reason_error.map(|(_, message)| message),
-        step_up: console.step_up()?,
-    })
+    Ok(view::preview(&console.view()?, recipients))
 }
 
 pub async fn send(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let draft = typed(&console.form);
-    let parsed = match check(&console, &draft).await {
-        Ok(parsed) => parsed,
-        Err(error) => return show_faults(&console, draft, &error).await,
+    let draft = match check(&console).await {
+        Ok(draft) => draft,
+        Err(error) => return acts::reject(&console, error).await,
     };
-    let Err(error) = try_send(&console, parsed.clone()).await else {
-        return console.done(PAGE, console.text(Text::MessageSent));
-    };
-    let is_of_form = error.fields.iter().any(|fault| fault.field == "reason");
-    if is_of_form {
-        let shown = shown(&console, draft, &parsed, Some(&error))?;
-        return Ok(page(reply::status(error.code), view::preview(&console.view()?, &shown)));
+    match try_send(&console, draft.clone()).await {
+        // The reason stands on the preview.
+        Err(error) if error.fields.iter().any(|fault| fault.field == "reason") => {
+            console.keep_form(console.summary_of(&error), console.faults_of(&error));
+            Ok(page(reply::status(error.code), show_preview(&console, &draft)?))
+        }
+        sent => acts::finish(&console, sent.map(|()| console.text(Text::MessageSent).to_owned())).await,
     }
-    show_faults(&console, draft, &error).await
 }
 
 async fn try_send(console: &ConsoleRequest, draft: NotificationDraft) -> Result<()> {
@@ -208,15 +157,4 @@ async fn try_send(console: &ConsoleRequest, draft: NotificationDraft) -> Result<
     // The form's key makes a double click one notification.
     let once = console.context.once(StatusCode::OK, |sent: &SentNotification| sent.notification.id)?;
     console.context.committed(notifications::send_once(&console.context.app.core, draft, once)).await.map(drop)
-}
-
-pub async fn withdraw(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let outcome = try_withdraw(&console).await;
-    console.finish(PAGE, outcome)
-}
-
-async fn try_withdraw(console: &ConsoleRequest) -> Result<()> {
-    let id = console.parameter("id").parse().map_err(|_| Error::from(Code::NotFound))?;
-    console.require_reason()?;
-    console.context.committed(notifications::delete(&console.context.app.core, id)).await
 }

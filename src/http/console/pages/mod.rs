@@ -28,7 +28,6 @@ pub mod review;
 pub mod search;
 pub mod settings;
 pub mod sign_in;
-pub mod user_acts;
 pub mod user_erasure;
 pub mod user_list;
 pub mod users;

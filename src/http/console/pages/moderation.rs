@@ -20,6 +20,7 @@ use crate::{
     },
     error::{Code, Result},
     http::console::{
+        acts,
         request::{ConsoleRequest, ok},
         views::{
             context::href,
@@ -32,7 +33,7 @@ use crate::{
 
 /// Resets the nicknames of the users of the picked texts, or suspends them.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    or_rejected(&console, Place::Violations, try_bulk(&console).await)
+    or_rejected(&console, try_bulk(&console).await).await
 }
 
 async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
@@ -97,20 +98,18 @@ pub fn fields_of_review(review: Review) -> ViolationRow {
     }
 }
 
-/// Marks a rejected text as wrongly refused.
+/// Marks a rejected text as wrongly refused, and says what a phrase allowed with it does not do.
 pub async fn acquit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
-    let path = format!("moderation/violations/{id}");
-    match try_acquit(&console, id).await {
-        Ok(acquitted) => {
-            console.context.meta.subject.get_or_init(|| acquitted.violation.user);
-            console.done(&path, console.text(words::allowed_text(acquitted.warning)))
-        }
-        error => console.finish(&path, error),
+    let acquitted = try_acquit(&console).await;
+    if let Ok(acquitted) = &acquitted {
+        console.context.meta.subject.get_or_init(|| acquitted.violation.user);
     }
+    let message = acquitted.map(|acquitted| console.text(words::allowed_text(acquitted.warning)).to_owned());
+    acts::finish(&console, message).await
 }
 
-async fn try_acquit(console: &ConsoleRequest, id: i64) -> Result<Acquittal> {
+async fn try_acquit(console: &ConsoleRequest) -> Result<Acquittal> {
+    let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
     let by = console.context.authority(Some(console.require_reason()?))?;
     let phrase = console.form.find("phrase").map(ToOwned::to_owned);
     console.context.blocking(move |app| acquittals::acquit(&app.moderation, id, phrase.as_deref(), &by)).await

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{body::Body, http::Response};
 
 use super::bulk::{BulkForm, or_rejected};
 use crate::{
@@ -13,38 +10,29 @@ use crate::{
     domain::{
         identity::users,
         money::{
-            ledger::{self, Authority},
-            payments::{
-                callbacks,
-                decisions::{self, Decision},
-                order::Order,
-                order_details, orders, reconcile,
-                refunds::{self, RefundRequestSpec},
-            },
+            ledger,
+            payments::{order::Order, order_details, orders, reconcile},
         },
-        operations::{admins::roles::Role, idempotency::IdempotentRequest},
+        operations::admins::roles::Role,
     },
-    error::{Code, Error, Fault, FieldCode, Result, Sentence},
-    http::{
-        console::{
-            request::{ConsoleRequest, ok, page, summary_of},
-            views::{
-                context::order_href,
-                format::ShownMoney,
-                layout::Place,
-                pages::orders::{self as view, OrderForms, OrderPage, ProviderAnswer},
-                texts::{self, Text},
-                words::Worded,
-            },
+    error::Result,
+    http::console::{
+        acts,
+        request::{ConsoleRequest, ok},
+        views::{
+            context::order_href,
+            format::ShownMoney,
+            layout::Place,
+            pages::orders::{self as view, OrderPage, ProviderAnswer},
+            texts::{self, Text},
+            words::Worded,
         },
-        reply,
     },
-    types,
 };
 
 /// Asks the provider about the picked orders.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    or_rejected(&console, Place::Orders, try_bulk(&console).await)
+    or_rejected(&console, try_bulk(&console).await).await
 }
 
 async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {
@@ -79,14 +67,13 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 async fn collect(console: &ConsoleRequest) -> Result<OrderPage> {
     let number = console.parameter("orderNo").to_owned();
-    let forms = OrderForms { step_up: console.step_up()?, ..OrderForms::default() };
     let role = console.context.admin()?.role();
-    let (order, shown) = console.context.report(move |app| collect_order(app, &number, forms, role)).await?;
+    let (order, shown) = console.context.report(move |app| collect_order(app, &number, role)).await?;
     console.context.meta.subject.get_or_init(|| order.user);
     Ok(shown)
 }
 
-fn collect_order(app: &App, number: &str, forms: OrderForms, role: Role) -> Result<(Order, OrderPage)> {
+fn collect_order(app: &App, number: &str, role: Role) -> Result<(Order, OrderPage)> {
     let file = order_details::find(&app.payments, number)?;
     let order = file.order.seen_by(role);
     let nickname = app.core.store.read(|tx| users::profile_in(tx, order.user));
@@ -126,7 +113,6 @@ fn collect_order(app: &App, number: &str, forms: OrderForms, role: Role) -> Resu
         refunds: file.refunds.into_iter().map(|refund| (refund, order.currency)).collect(),
         entries: file.entries,
         inquiry: None,
-        forms,
     };
     Ok((order, shown))
 }
@@ -137,7 +123,7 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let asked = console.context.blocking(move |app| reconcile::inquire(&app.payments, &number)).await;
     let inquiry = match asked {
         Ok(inquiry) => inquiry,
-        Err(error) => return console.rejected(&format!("orders/{}", console.parameter("orderNo")), &error),
+        Err(error) => return acts::reject(&console, error).await,
     };
     let mut shown = collect(&console).await?;
     shown.inquiry = Some(ProviderAnswer {
@@ -149,75 +135,4 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         asked_at: console.context.app.core.clock.now(),
     });
     ok(view::page(&console.view()?, &shown))
-}
-
-pub async fn settle(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let settled = try_settle(&console).await;
-    finish(&console, "settle", settled).await
-}
-
-async fn try_settle(console: &ConsoleRequest) -> Result<()> {
-    let by = authority(console)?;
-    let decision = Decision::from_name(console.form.get("decision"));
-    let decision = decision
-        .ok_or_else(|| Error::field("decision", Fault::new(FieldCode::Required, ("is required", "不能为空"))))?;
-    let (app, once) = (&console.context.app, IdempotentRequest::without_key(None));
-    // Repeating a decision is refused, because the order is no longer in review.
-    let settled = decisions::settle(&app.payments, console.parameter("orderNo"), decision, by, once);
-    console.context.committed(settled).await.map(drop)
-}
-
-pub async fn refund(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let refunded = try_refund(&console).await;
-    finish(&console, "refund", refunded).await
-}
-
-async fn try_refund(console: &ConsoleRequest) -> Result<()> {
-    let by = authority(console)?;
-    let amount = console.form.find("amount").map(types::Fen::parse).transpose();
-    let amount = amount.map_err(|_| amount_fault(console))?;
-    if let Some(amount) = amount {
-        refunds::require_positive(amount).map_err(|_| amount_fault(console))?;
-    }
-    // The form's key makes a double click one refund.
-    let refund_no = console
-        .form
-        .find("once")
-        .map(|once| format!("C{}", once.chars().filter(char::is_ascii_alphanumeric).take(30).collect::<String>()));
-    let spec = RefundRequestSpec { order_no: console.parameter("orderNo").to_owned(), amount, refund_no };
-    let once = IdempotentRequest::without_key(None);
-    console.context.blocking(move |app| refunds::refund(&app.payments, &spec, &by, once).map(drop)).await
-}
-
-fn amount_fault(console: &ConsoleRequest) -> Error {
-    Error::field("amount", Fault::new(FieldCode::InvalidFormat, Sentence::for_reader(console.text(Text::NotAnAmount))))
-}
-
-pub async fn replay(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let id: i64 = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
-    let replayed = console.context.blocking(move |app| callbacks::replay(&app.payments, id)?.wait().map(drop)).await;
-    console.finish("orders/callbacks", replayed)
-}
-
-fn authority(console: &ConsoleRequest) -> Result<Authority> {
-    console.context.authority(Some(console.require_reason()?))
-}
-
-/// Goes back to the order, or shows its form again with the fault.
-async fn finish(console: &ConsoleRequest, action: &str, outcome: Result<()>) -> Result<Response<Body>> {
-    let Err(error) = outcome else {
-        return console.done(&format!("orders/{}", console.parameter("orderNo")), console.text(Text::ActionDone));
-    };
-    if reply::status(error.code) == StatusCode::INTERNAL_SERVER_ERROR || error.code == Code::NotFound {
-        return Err(error);
-    }
-    let mut shown = collect(console).await?;
-    let forms = &mut shown.forms;
-    console.form.get("amount").clone_into(&mut forms.amount);
-    console.form.get("decision").clone_into(&mut forms.decision);
-    console.form.get("reason").clone_into(&mut forms.reason);
-    forms.amount_error = console.fault_of(&error, "amount");
-    forms.reason_error = console.fault_of(&error, "reason");
-    forms.rejected = Some((action.to_owned(), summary_of(&error, console)));
-    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
 }

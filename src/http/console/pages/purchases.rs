@@ -15,10 +15,13 @@ use crate::{
     },
     error::Result,
     http::console::{
+        acts,
         request::{ConsoleRequest, ok},
         views::{
+            context::{Flash, href},
+            format::with_query,
             pages::purchases::{self as view, PurchasePage},
-            texts::{self, Text},
+            texts::{self, Text, Tone},
         },
     },
 };
@@ -63,23 +66,17 @@ fn collect_purchase(app: &App, number: &str) -> Result<(StorePurchase, PurchaseP
 /// Asks the App Store about all purchases of the buyer, and shows those of the user.
 pub async fn history(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let number = console.parameter("id").to_owned();
-    let page = format!("purchases/{number}");
     let found = match console.context.blocking(move |app| queries::history(&app.purchases, &number)).await {
         Ok(found) => found,
-        failed => return console.finish(&page, failed),
+        Err(error) => return acts::reject(&console, error).await,
     };
     let (all, known) = (found.len(), found.iter().filter(|found| found.purchase.is_some()).count());
-    let user = found.iter().find_map(|found| found.purchase.as_ref()?.user);
-    let list = user.map_or(page, |user| format!("purchases?userId={user}"));
-    console.done(&list, &texts::buyer_history(console.language(), all, known))
-}
-
-/// Asks the store, and shows the purchase as it is then.
-pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let number = console.parameter("id").to_owned();
-    let page = format!("purchases/{number}");
-    match console.context.blocking(move |app| queries::query(&app.purchases, &number)).await {
-        Ok(_) => console.done(&page, console.text(Text::ActionDone)),
-        Err(error) => console.rejected(&page, &error),
+    let text = texts::buyer_history(console.language(), all, known);
+    match found.iter().find_map(|found| found.purchase.as_ref()?.user) {
+        Some(user) => {
+            let list = with_query(&href("purchases"), &[("userId", &user.to_string())]);
+            console.redirect_to(&list, &Flash { tone: Tone::Good, text })
+        }
+        None => console.done(&text),
     }
 }

@@ -65,18 +65,18 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn ask_about_address(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let text = console.form.get("q");
     let address = directory::address_of(&console.context.app.core, text).ok_or(Code::NotFound)?;
-    ask_for_receipts(&console, &with_query("search", &[("q", text)]), vec![address]).await
+    ask_for_receipts(&console, vec![address]).await
 }
 
-/// Asks the SMS provider for receipts, and goes back to a page, which shows them.
-pub async fn ask_for_receipts(console: &ConsoleRequest, page: &str, addresses: Vec<Address>) -> Result<Response<Body>> {
+/// Asks the SMS provider for receipts, and goes back to the page, which shows them.
+pub async fn ask_for_receipts(console: &ConsoleRequest, addresses: Vec<Address>) -> Result<Response<Body>> {
     let found =
         console.context.blocking(move |app| accounts::delivered_code_messages(&app.code_sender, &addresses)).await?;
     match found.receipts_failure {
-        None => console.done(page, console.text(Text::ActionDone)),
+        None => console.done(console.text(Text::ActionDone)),
         Some(failure) => {
             let text = format!("{} {failure}", console.text(Text::NoReceipts));
-            console.redirect(page, &Flash { tone: Tone::Bad, text })
+            console.redirect(&Flash { tone: Tone::Bad, text })
         }
     }
 }

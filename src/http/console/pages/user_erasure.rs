@@ -9,7 +9,6 @@ use tempfile::spooled_tempfile_in;
 
 use super::{
     irreversible::{IrreversiblePage, new_confirmation, require_confirmation, require_form},
-    user_acts::finish,
     users::subject,
 };
 use crate::{
@@ -18,9 +17,10 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         console::{
+            acts,
             request::{ConsoleRequest, message_of, page},
             views::{
-                context::Flash,
+                context::{Flash, href},
                 pages::user as view,
                 texts::{Text, Tone},
             },
@@ -36,7 +36,7 @@ pub async fn export(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
     match try_export(&console, user).await {
         Ok(download) => download.into_response(),
-        Err(error) => finish(&console, user, "export", Err(error)).await,
+        Err(error) => acts::reject(&console, error).await,
     }
 }
 
@@ -57,17 +57,19 @@ async fn try_export(console: &ConsoleRequest, user: UserId) -> Result<Download> 
 pub async fn erase(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
     let Err(error) = try_erase(&console, user).await else {
-        return console.done("users", console.text(Text::ActionDone));
+        return to_list(&console, Tone::Good, Text::ActionDone);
     };
     match error.code {
         // The second request of a double click.
-        Code::NotFound => {
-            let text = console.text(Text::NoLongerExists).to_owned();
-            console.redirect("users", &Flash { tone: Tone::Neutral, text })
-        }
+        Code::NotFound => to_list(&console, Tone::Neutral, Text::NoLongerExists),
         Code::Internal => Err(error),
         _ => ask(&console, user, &error).await,
     }
+}
+
+/// Goes to the list of users, because the page of the user is gone.
+fn to_list(console: &ConsoleRequest, tone: Tone, text: Text) -> Result<Response<Body>> {
+    console.redirect_to(&href("users"), &Flash { tone, text: console.text(text).to_owned() })
 }
 
 async fn try_erase(console: &ConsoleRequest, user: UserId) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::{
 
 /// Suspends the picked users, or signs out their devices.
 pub async fn bulk(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    or_rejected(&console, Place::Users, try_bulk(&console).await)
+    or_rejected(&console, try_bulk(&console).await).await
 }
 
 async fn try_bulk(console: &ConsoleRequest) -> Result<Response<Body>> {

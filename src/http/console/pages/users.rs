@@ -30,7 +30,8 @@ use crate::{
     http::{
         admin::{lists::StaffList, users},
         console::{
-            request::{ConsoleRequest, ok, page, summary_of},
+            acts,
+            request::{ConsoleRequest, ok},
             views::{
                 cells::Column,
                 context::{ViewContext, user_href},
@@ -40,38 +41,36 @@ use crate::{
                 pages::{
                     missing_coins::CoinVerdict,
                     rows,
-                    user::{self as view, UserForms, UserPage},
+                    user::{self as view, UserPage},
                 },
                 texts::Text,
             },
         },
         params::parameters,
-        reply,
         request_context::RequestContext,
     },
     types::{PageRequest, Paginated, UserId},
 };
 
 pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let shown = collect(&console, None, UserForms::default()).await?;
+    let shown = collect(&console, None).await?;
     ok(view::page(&console.view()?, &shown))
 }
 
 /// Returns the user of the address and names them in the audit.
 pub fn subject(console: &ConsoleRequest) -> Result<UserId> {
-    let user = console.parameter("id").parse().map(UserId).map_err(|_| Code::NotFound)?;
+    let user = console.parameter("userId").parse().map(UserId).map_err(|_| Code::NotFound)?;
     console.context.meta.subject.get_or_init(|| user);
     Ok(user)
 }
 
-pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: UserForms) -> Result<UserPage> {
+async fn collect(console: &ConsoleRequest, revealed: Option<&str>) -> Result<UserPage> {
     let user = subject(console)?;
     let grant_limit = console.context.grant_limit()?;
     let admin = console.context.admin()?;
     let viewer = SupportViewer { actor: admin.actor(), role: admin.role() };
     let (may_support, remover) = (admin.role().has(Right::SupportUsers), users::remover(&console.context)?);
-    let forms =
-        UserForms { step_up: console.step_up()?, grant_cap: grant_limit.map(|limit| limit.at_once.into()), ..forms };
+    let grant_cap = grant_limit.map(|limit| limit.at_once.into());
     let (trade_no, unknown) = (console.query.get("trade").to_owned(), console.text(Text::NothingFound));
     let revealed = revealed.map(ToOwned::to_owned);
     console
@@ -81,11 +80,11 @@ pub async fn collect(console: &ConsoleRequest, revealed: Option<&str>, forms: Us
                 let (cause, reckoning) = (MissingCoins::Nothing, Reckoning::default());
                 let verdict = CoinVerdict { cause, reckoning, trade_no: String::new(), trade_error: None };
                 let found = support::collect_for_moderator(&app.core, user)?;
-                return Ok(user_page(found, verdict, Staff { revealed: None, remover }, forms));
+                return Ok(user_page(found, verdict, Staff { revealed: None, remover, grant_cap }));
             }
             let found = support::collect(&app.core, &app.network_log, user, &viewer)?;
             let verdict = verdict(app, user, trade_no, unknown)?;
-            Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover }, forms))
+            Ok(user_page(found, verdict, Staff { revealed: revealed.as_deref(), remover, grant_cap }))
         })
         .await
 }
@@ -107,10 +106,12 @@ struct Staff<'page> {
     revealed: Option<&'page str>,
     /// The author whose notes the viewer may remove; none for all.
     remover: Option<String>,
+    /// The largest grant of the viewer's role in one act, if it is capped.
+    grant_cap: Option<i64>,
 }
 
-fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: UserForms) -> UserPage {
-    let Staff { revealed, remover } = staff;
+fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>) -> UserPage {
+    let Staff { revealed, remover, grant_cap } = staff;
     let id = found.kept.id.to_string();
     let masked = |kind: &'static str, value: &Option<String>| {
         value.clone().map(|value| {
@@ -125,13 +126,13 @@ fn user_page(found: SupportPage, verdict: CoinVerdict, staff: Staff<'_>, forms: 
         found,
         verdict,
         remover,
-        forms,
+        grant_cap,
     }
 }
 
 parameters! {
     ListEntriesParams(fields) {
-        user: UserId = fields.path("id", "The user.");
+        user: UserId = fields.path("userId", "The user.");
         asset: Option<Asset> = fields.optional("asset", "Only entries of this asset. Default: coins.");
     }
 }
@@ -172,12 +173,11 @@ impl StaffList for EntryList {
 
 /// Shows an address. The reason is in the audit.
 pub async fn reveal(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let user = subject(&console)?;
     if let Err(error) = console.require_reason() {
-        return console.rejected(&format!("users/{user}"), &error);
+        return acts::reject(&console, error).await;
     }
     let kind = console.form.get("kind").to_owned();
-    let shown = collect(&console, Some(&kind), UserForms::default()).await?;
+    let shown = collect(&console, Some(&kind)).await?;
     ok(view::page(&console.view()?, &shown))
 }
 
@@ -185,38 +185,24 @@ pub async fn reveal(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 pub async fn ask_for_receipts(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
     let addresses = console.context.app.core.store.read(|tx| accounts::find_in(tx, user))?.addresses().collect();
-    search::ask_for_receipts(&console, &format!("users/{user}"), addresses).await
+    search::ask_for_receipts(&console, addresses).await
 }
 
 pub async fn repair(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let user = subject(&console)?;
     let by = console.context.authority(None)?;
-    let repaired =
-        console.context.committed(user_data::repair(&console.context.app.core, UserSelector::Id(user), by)).await;
-    console.finish(&format!("users/{user}"), repaired)
+    let repair = user_data::repair(&console.context.app.core, UserSelector::Id(user), by);
+    let repaired = console.context.committed(repair).await;
+    acts::done(&console, repaired).await
 }
 
 pub async fn grant(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let user = subject(&console)?;
-    let Err(error) = try_grant(&console, user).await else {
-        return console.done(&format!("users/{user}"), console.text(Text::ActionDone));
-    };
-    if error.code == Code::NotFound || error.code == Code::Internal {
-        return Err(error);
-    }
-    let forms = UserForms {
-        amount: console.form.get("amount").to_owned(),
-        amount_error: console.fault_of(&error, "amount"),
-        reason: console.form.get("reason").to_owned(),
-        reason_error: console.fault_of(&error, "reason"),
-        rejected: Some(("grant".into(), summary_of(&error, &console))),
-        ..UserForms::default()
-    };
-    let shown = collect(&console, None, forms).await?;
-    Ok(page(reply::status(error.code), view::page(&console.view()?, &shown)))
+    let granted = try_grant(&console).await;
+    acts::done(&console, granted).await
 }
 
-async fn try_grant(console: &ConsoleRequest, user: UserId) -> Result<()> {
+async fn try_grant(console: &ConsoleRequest) -> Result<()> {
+    let user = subject(console)?;
     let by = console.context.authority(Some(console.require_reason()?))?;
     let amount = console
         .form

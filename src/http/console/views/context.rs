@@ -58,6 +58,16 @@ pub struct Flash {
     pub text: String,
 }
 
+/// A form that its page shows again as it was typed, such as a rejected one.
+#[derive(Clone, Debug, Default)]
+pub struct KeptForm {
+    /// The id of the form, empty for one that is a button.
+    pub id: String,
+    pub fields: Vec<(String, String)>,
+    /// Faults by field.
+    pub faults: Vec<(String, String)>,
+}
+
 /// Numbers of things that wait for somebody, shown in the navigation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waiting {
@@ -84,6 +94,7 @@ pub struct ViewContext {
     pub path: String,
     pub request_id: String,
     pub flash: Vec<Flash>,
+    pub kept_form: Option<KeptForm>,
     pub waiting: Waiting,
     /// Seconds without a request after which the session ends.
     pub idle_seconds: u32,

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    context::ViewContext,
+    context::{KeptForm, ViewContext},
     format::{self, Timestamp},
     parts,
     texts::{self, Text, Tone},
@@ -19,6 +19,102 @@ pub fn post(cx: &ViewContext, action: &str, body: &Markup) -> Markup {
             input type="hidden" name="once" value=(cx.once);
             (body)
         }
+    }
+}
+
+/// A form of one page that changes something, with what was typed in a rejected attempt and its faults.
+pub struct Form<'view> {
+    cx: &'view ViewContext,
+    /// Unique on the page. The ids of the controls begin with it.
+    id: String,
+    action: String,
+    hidden: Vec<(&'static str, String)>,
+    /// True if the response is a file, so that the page stays.
+    is_download: bool,
+    kept: Option<&'view KeptForm>,
+}
+
+impl<'view> Form<'view> {
+    pub fn new(cx: &'view ViewContext, id: impl Into<String>, action: impl Into<String>) -> Self {
+        let (id, action) = (id.into(), action.into());
+        let kept = cx.kept_form.as_ref().filter(|kept| kept.id == id);
+        Self { cx, id, action, hidden: Vec::new(), is_download: false, kept }
+    }
+
+    /// Adds a field that is not shown.
+    pub fn hidden(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.hidden.push((name, value.into()));
+        self
+    }
+
+    /// Repeats these fields of the form that is shown again, without showing them.
+    pub fn repeating(mut self, names: &[&'static str]) -> Self {
+        let repeated: Vec<_> = names.iter().map(|name| (*name, self.value(name, "").to_owned())).collect();
+        self.hidden.extend(repeated);
+        self
+    }
+
+    /// Makes the response a file.
+    pub fn download(self) -> Self {
+        Self { is_download: true, ..self }
+    }
+
+    /// Returns the value of a field: what was typed, or the given one.
+    pub fn value(&self, name: &str, otherwise: &'view str) -> &'view str {
+        let Some(kept) = self.kept else { return otherwise };
+        kept.fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
+    }
+
+    /// Returns true if a box of several was ticked.
+    pub fn has(&self, name: &str, value: &str) -> bool {
+        self.kept.is_some_and(|kept| kept.fields.iter().any(|(field, typed)| field == name && typed == value))
+    }
+
+    /// Renders a field.
+    pub fn field(&self, field: Field<'view>) -> Markup {
+        let (id, value) = (format!("{}-{}", self.id, field.name), self.value(field.name, field.value));
+        let fault = self.kept.and_then(|kept| kept.faults.iter().find(|(name, _)| name == field.name));
+        let error = fault.map(|(_, message)| message.as_str());
+        self::field(self.cx, &Field { id: &id, value, error, ..field })
+    }
+
+    /// Renders the field for the reason of an act, which the audit keeps.
+    pub fn reason(&self) -> Markup {
+        let reason = Field::new("reason", Text::Reason, Control::Text, "").required().hint(Text::ReasonHint);
+        self.field(reason.max_length(200))
+    }
+
+    /// Renders the form around its fields, with the button that sends it.
+    pub fn render(&self, label: &str, fields: &Markup) -> Markup {
+        self.with_button(fields, &html! { button.button.primary type="submit" { (label) } })
+    }
+
+    /// Renders the form around its fields and its button.
+    pub fn with_button(&self, fields: &Markup, button: &Markup) -> Markup {
+        let content = html! {
+            input type="hidden" name="form" value=(self.id);
+            input type="hidden" name="back" value=(self.cx.path);
+            @for (name, value) in &self.hidden { input type="hidden" name=(name) value=(value); }
+            (fields)
+            (button)
+        };
+        let render = if self.is_download { download } else { post };
+        render(self.cx, &self.action, &content)
+    }
+
+    /// Renders a button that opens the form. It is open if it is shown again.
+    pub fn act(&self, label: &str, class: &str, fields: &Markup) -> Markup {
+        self.act_with_button(label, class, fields, &html! { button.button.primary type="submit" { (label) } })
+    }
+
+    /// Renders a button that opens the form of a destructive act.
+    pub fn danger(&self, label: &str, class: &str, fields: &Markup) -> Markup {
+        self.act_with_button(label, class, fields, &html! { button.button.danger type="submit" { (label) } })
+    }
+
+    /// Renders a button that opens the form, which has a button of its own.
+    pub fn act_with_button(&self, label: &str, class: &str, fields: &Markup, button: &Markup) -> Markup {
+        parts::action_with(label, class, self.kept.is_some(), &self.with_button(fields, button))
     }
 }
 
@@ -169,12 +265,12 @@ fn control(field: &Field<'_>, described: Option<&str>) -> Markup {
     let (kind, mode) = match &field.control {
         Control::Area => {
             return html! {
-                textarea id=(field.id) name=(field.name) rows="4" required[field.is_required] maxlength=[field.max_length] aria-invalid=[invalid] aria-describedby=[described] { (field.value) }
+                textarea id=(field.id) name=(field.name) rows="4" required[field.is_required] maxlength=[field.max_length] aria-invalid=[invalid] aria-describedby=[described] autofocus[field.error.is_some()] { (field.value) }
             };
         }
         Control::Select(options) => {
             return html! {
-                select id=(field.id) name=(field.name) required[field.is_required] aria-invalid=[invalid] aria-describedby=[described] {
+                select id=(field.id) name=(field.name) required[field.is_required] aria-invalid=[invalid] aria-describedby=[described] autofocus[field.error.is_some()] {
                     @for (value, label) in options { option value=(value) selected[*value == field.value] { (label) } }
                     // A value that was rejected stays visible.
                     @if field.error.is_some() && options.iter().all(|(value, _)| *value != field.value) { option value=(field.value) selected { (field.value) } }
@@ -192,7 +288,7 @@ fn control(field: &Field<'_>, described: Option<&str>) -> Markup {
     // A password is never put back into the page.
     let value = if matches!(field.control, Control::Password) { "" } else { field.value };
     html! {
-        input type=(kind) id=(field.id) name=(field.name) value=(value) inputmode=[mode] required[field.is_required] maxlength=[field.max_length] autocomplete=(field.autocomplete.unwrap_or("off")) aria-invalid=[invalid] aria-describedby=[described];
+        input type=(kind) id=(field.id) name=(field.name) value=(value) inputmode=[mode] required[field.is_required] maxlength=[field.max_length] autocomplete=(field.autocomplete.unwrap_or("off")) aria-invalid=[invalid] aria-describedby=[described] autofocus[field.error.is_some()];
     }
 }
 
@@ -234,15 +330,6 @@ pub fn step_up(cx: &ViewContext, prefix: &str, step_up: &ProofField) -> Markup {
         Field::new("password", Text::Password, Control::Password, "").autocomplete("current-password")
     };
     field(cx, &proof.id(&id).required().hint(Text::StepUpHint).error(error))
-}
-
-/// Renders an action without other fields: one button, or a form that opens if a proof of identity is needed.
-pub fn proved_button(cx: &ViewContext, action: &str, label: &str, prefix: &str, proof: &ProofField) -> Markup {
-    if !proof.is_needed {
-        return button(cx, action, label, "small");
-    }
-    let form = html! { (step_up(cx, prefix, proof)) button.button.primary type="submit" { (label) } };
-    parts::action(label, "small", &post(cx, action, &form))
 }
 
 /// The page that stands between a destructive action and its effect, from a 428 response.

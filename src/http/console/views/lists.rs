@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{
     context::ViewContext,
     format::{ShownCount, with_query},
-    forms::{self, Field, field},
+    forms::{Field, Form, field},
     parts,
     texts::{self, Text},
 };
@@ -177,11 +177,8 @@ fn head(cx: &ViewContext, view: &ListView<'_>, total: Option<ShownCount>, is_emp
 
 /// Renders the form of the CSV export, whose reason the audit keeps.
 pub fn export(cx: &ViewContext, id: &str, address: &str) -> Markup {
-    let form = html! {
-        (forms::reason(cx, &format!("{id}-export"), "", None))
-        button.button.primary type="submit" { (cx.t(Text::ExportCsv)) }
-    };
-    parts::action(cx.t(Text::ExportCsv), "small", &forms::download(cx, address, &form))
+    let form = Form::new(cx, format!("{id}-export"), address).download();
+    form.act(cx.t(Text::ExportCsv), "small", &form.reason())
 }
 
 /// Renders the faults of a filter in place of its rows. The script replaces only this region, so it tells them too.

@@ -1,6 +1,9 @@
 //! All text of the console, in Chinese and English. A text without one of them does not compile.
 
-use crate::types::{Locale, pluralize};
+use crate::{
+    http::admin::sensitive_words::ShownAdvice,
+    types::{Locale, pluralize},
+};
 
 /// The weight of a message or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -552,7 +555,7 @@ texts! {
     SeverityHint: "低：文本放行并进入复核队列", "Low: the text passes and is put in the review queue";
     Tag: "标签", "Tag";
     Tags: "标签", "Tags";
-    TagsHint: "更多类型，以空格分隔", "Further types, separated by spaces";
+    TagsHint: "更多类型，以逗号分隔", "Further types, separated by commas";
     AppliesTo: "适用内容", "Applies to";
     AppliesToHint: "不选则适用于所有文本", "Select none for all texts";
     AllTexts: "所有文本", "All texts";
@@ -1124,13 +1127,8 @@ pub fn import_preview(language: Language, new: usize, existing: usize, skipped: 
 }
 
 /// Returns the warning about a word: ordinary itself, part of longer words, or found in so many of the sentences.
-pub fn word_warning(
-    language: Language,
-    word: &str,
-    is_ordinary: bool,
-    longer_words: &[String],
-    (rejected, sentences): (usize, usize),
-) -> String {
+pub fn word_warning(language: Language, advice: &ShownAdvice) -> String {
+    let ShownAdvice { word, longer_words, rejected_count: rejected, sample_size: sentences, .. } = advice;
     let (opening, ordinary) = match language {
         Language::Chinese => (format!("“{word}”可能误伤正常文字："), "是常用词"),
         Language::English => (format!("“{word}” would probably reject innocent texts: "), "an ordinary word"),
@@ -1144,7 +1142,7 @@ pub fn word_warning(
         Language::Chinese => format!("{sentences} 个普通句子中命中 {rejected} 个"),
         Language::English => format!("rejects {rejected} of {sentences} ordinary sentences"),
     };
-    let parts = [(is_ordinary, ordinary.to_owned()), (!longer_words.is_empty(), part), (rejected > 0, found)];
+    let parts = [(advice.is_ordinary, ordinary.to_owned()), (!longer_words.is_empty(), part), (*rejected > 0, found)];
     let parts: Vec<_> = parts.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect();
     opening + &parts.join("; ")
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::http::console::views::{
     context::{Role, ViewContext, href},
     format::{self, Timestamp},
-    forms::{self, Control, Field, ProofField, field},
+    forms::{self, Control, Field, Form, ProofField, field},
     layout::{self, PageBody, Place},
     lists::{self, text, time},
     parts::{self, panel},
@@ -40,11 +40,7 @@ pub struct AdministratorsPage {
     pub networks: Vec<String>,
     /// The address of the viewer, to warn before a network shuts them out.
     pub own_address: String,
-    pub typed_name: String,
-    pub name_error: Option<String>,
-    pub password_error: Option<String>,
-    pub network_error: Option<String>,
-    pub typed_network: String,
+    /// The proof that the form for a new administrator asks for, because a page between would not keep its password.
     pub step_up: ProofField,
 }
 
@@ -64,14 +60,14 @@ pub fn administrators(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
                 html! { (cx.word(&admin.role)) },
                 parts::badge(if admin.has_second_factor { Tone::Good } else { Tone::Notice }, cx.t(if admin.has_second_factor { Text::On } else { Text::Off })),
                 admin.last_used_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
-                html! { div.actions { (admin_actions(cx, page, admin)) } },
+                html! { div.actions { (admin_actions(cx, admin)) } },
             ])))
         }
         div.columns {
             (panel("roles", cx.t(Text::Roles), &html! { dl.facts { @for role in Role::ALL { div { dt { (cx.word(&role)) } dd { (cx.t(role_detail(role))) } } } } }))
             (panel("new", cx.t(Text::NewAdministrator), &new_admin(cx, page)))
         }
-        (sessions(cx, &page.sessions, &page.step_up))
+        (sessions(cx, &page.sessions))
         (panel("networks", cx.t(Text::Networks), &networks(cx, page)))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Administrators), Place::Administrators, body))
@@ -86,51 +82,34 @@ const fn role_detail(role: Role) -> Text {
     }
 }
 
-fn admin_actions(cx: &ViewContext, page: &AdministratorsPage, admin: &AdminRow) -> Markup {
+fn admin_actions(cx: &ViewContext, admin: &AdminRow) -> Markup {
     let base = href(&format!("administrators/{}", format::encode(&admin.name)));
-    let prefix = format!("admin-{}", admin.name);
-    let role_id = format!("{prefix}-role");
-    let form = |action: &str, id: &str, label: Text, before: &Markup, class: &str| {
-        forms::post(
-            cx,
-            &format!("{base}/{action}"),
-            &html! {
-                (before)
-                (forms::reason(cx, id, "", None))
-                (forms::step_up(cx, id, &page.step_up))
-                button.button.(class) type="submit" { (cx.t(label)) }
-            },
-        )
-    };
-    let role = field(
-        cx,
-        &Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), admin.role.name()).id(&role_id).required(),
-    );
-    let (totp, totp_label) =
-        if admin.has_second_factor { ("totp/remove", Text::RemoveTotp) } else { ("totp", Text::SetUpTotp) };
+    let form = |action: &str| Form::new(cx, format!("{action}-{}", admin.name), format!("{base}/{action}"));
+    let (role, remove) = (form("role"), form("remove"));
+    let choice = Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), admin.role.name()).required();
     html! {
-        (parts::action(cx.t(Text::ChangeRole), "small", &form("role", &format!("{prefix}-r"), Text::ChangeRole, &role, "primary")))
-        @if admin.has_second_factor { (parts::action(cx.t(totp_label), "small", &form(totp, &format!("{prefix}-t"), totp_label, &html! {}, "danger"))) }
-        @else { (forms::proved_button(cx, &format!("{base}/{totp}"), cx.t(totp_label), &format!("{prefix}-t"), &page.step_up)) }
-        (parts::action(cx.t(Text::RemoveAdministrator), "small", &form("remove", &format!("{prefix}-x"), Text::RemoveAdministrator, &html! {}, "danger")))
+        (role.act(cx.t(Text::ChangeRole), "small", &html! { (role.field(choice)) (role.reason()) }))
+        @if admin.has_second_factor {
+            @let totp = form("totp/remove");
+            (totp.danger(cx.t(Text::RemoveTotp), "small", &totp.reason()))
+        } @else { (forms::button(cx, &format!("{base}/totp"), cx.t(Text::SetUpTotp), "small")) }
+        (remove.danger(cx.t(Text::RemoveAdministrator), "small", &remove.reason()))
     }
 }
 
 fn new_admin(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
-    forms::post(
-        cx,
-        &href("administrators"),
-        &html! {
-            (field(cx, &Field::new("name", Text::Name, Control::Text, &page.typed_name).required().error(page.name_error.as_deref())))
-            (field(cx, &Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), "support").required()))
-            (field(cx, &Field::new("newPassword", Text::NewPassword, Control::Password, "").required().autocomplete("new-password").hint(Text::PasswordHint).error(page.password_error.as_deref())))
-            (forms::step_up(cx, "new-admin", &page.step_up))
-            button.button.primary type="submit" { (cx.t(Text::NewAdministrator)) }
-        },
-    )
+    let form = Form::new(cx, "new", href("administrators"));
+    let password = Field::new("newPassword", Text::NewPassword, Control::Password, "").required();
+    let fields = html! {
+        (form.field(Field::new("name", Text::Name, Control::Text, "").required()))
+        (form.field(Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), "support").required()))
+        (form.field(password.autocomplete("new-password").hint(Text::PasswordHint)))
+        (forms::step_up(cx, "new-admin", &page.step_up))
+    };
+    form.render(cx.t(Text::NewAdministrator), &fields)
 }
 
-fn sessions(cx: &ViewContext, sessions: &[SessionRow], step_up: &ProofField) -> Markup {
+fn sessions(cx: &ViewContext, sessions: &[SessionRow]) -> Markup {
     let columns =
         [text(Text::Name), time(Text::SignedIn), time(Text::LastUsed), time(Text::Expires), text(Text::Action)];
     panel(
@@ -143,7 +122,7 @@ fn sessions(cx: &ViewContext, sessions: &[SessionRow], step_up: &ProofField) -> 
                     cx.cell_time(session.created_at),
                     cx.cell_time(session.last_used_at),
                     cx.cell_time(session.expires_at),
-                    forms::proved_button(cx, &href(&format!("administrators/sessions/{}/end", session.id)), cx.t(Text::EndSession), &format!("session-{}", session.id), step_up),
+                    forms::button(cx, &href(&format!("administrators/sessions/{}/end", session.id)), cx.t(Text::EndSession), "small"),
                 ])))
             }
         },
@@ -151,22 +130,19 @@ fn sessions(cx: &ViewContext, sessions: &[SessionRow], step_up: &ProofField) -> 
 }
 
 fn networks(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
+    let form = Form::new(cx, "allow", href("administrators/networks"));
+    let network = Field::new("network", Text::Network, Control::Text, "").required().hint(Text::NetworkHint);
     html! {
         p { (cx.t(Text::NetworksLead)) " " (texts::your_address(cx.language, &page.own_address)) }
         @if page.networks.is_empty() { p.empty { (cx.t(Text::FromEverywhere)) } } @else {
-            ul.tags { @for (index, network) in page.networks.iter().enumerate() {
+            ul.tags { @for network in &page.networks {
                 li { code { (network) } (forms::post(cx, &href("administrators/networks/remove"), &html! {
                     input type="hidden" name="network" value=(network);
-                    (forms::step_up(cx, &format!("network-{index}"), &page.step_up))
                     button.icon type="submit" aria-label=(texts::remove_label(cx.language, network)) { (parts::icon(parts::Icon::Close)) }
                 })) }
             } }
         }
-        (forms::post(cx, &href("administrators/networks"), &html! {
-            (field(cx, &Field::new("network", Text::Network, Control::Text, &page.typed_network).required().hint(Text::NetworkHint).error(page.network_error.as_deref())))
-            (forms::step_up(cx, "network", &page.step_up))
-            button.button type="submit" { (cx.t(Text::AllowNetwork)) }
-        }))
+        (form.render(cx.t(Text::AllowNetwork), &form.field(network)))
         p.hint { (cx.t(Text::NetworkRescue)) " " code { "yarrow admin networks clear" } }
     }
 }
@@ -226,10 +202,6 @@ pub struct Keys {
     pub keys: Vec<KeyRow>,
     /// The label and the key, once after its creation.
     pub created: Option<(String, String)>,
-    pub typed_label: String,
-    pub label_error: Option<String>,
-    pub typed_expiry: String,
-    pub step_up: ProofField,
 }
 
 /// Renders the page of API keys.
@@ -244,6 +216,7 @@ pub fn keys(cx: &ViewContext, page: &Keys) -> Markup {
         text(Text::Action),
     ];
     let at = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
+    let form = Form::new(cx, "new", href("keys"));
     let body = html! {
         (layout::heading(cx.t(Text::ApiKeys), Some(cx.t(Text::KeysLead)), &html! {}))
         @if let Some((label, key)) = &page.created {
@@ -258,42 +231,30 @@ pub fn keys(cx: &ViewContext, page: &Keys) -> Markup {
                     cx.cell_time(key.created_at),
                     at(key.last_used_at),
                     at(key.expires_at),
-                    html! { @if key.state != "revoked" { div.actions { (key_actions(cx, page, key)) } } },
+                    html! { @if key.state != "revoked" { div.actions { (key_actions(cx, key)) } } },
                 ])))
             }
         }
-        (panel("new", cx.t(Text::NewKey), &forms::post(cx, &href("keys"), &html! {
+        (panel("new", cx.t(Text::NewKey), &form.render(cx.t(Text::NewKey), &html! {
             div.form-grid {
-                (field(cx, &Field::new("label", Text::Label, Control::Text, &page.typed_label).required().error(page.label_error.as_deref())))
-                (field(cx, &Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), "read-only").required()))
-                (field(cx, &Field::new("expires", Text::Expires, Control::Date, &page.typed_expiry)))
+                (form.field(Field::new("label", Text::Label, Control::Text, "").required()))
+                (form.field(Field::new("role", Text::RoleLabel, Control::Select(roles(cx)), "read-only").required()))
+                (form.field(Field::new("expiresAt", Text::Expires, Control::Date, "")))
             }
-            (forms::step_up(cx, "key", &page.step_up))
-            button.button.primary type="submit" { (cx.t(Text::NewKey)) }
         })))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::ApiKeys), Place::Keys, body))
 }
 
-fn key_actions(cx: &ViewContext, page: &Keys, key: &KeyRow) -> Markup {
-    let (change, label) =
-        if key.state == "suspended" { ("resume", Text::ResumeKey) } else { ("suspend", Text::SuspendKey) };
-    let action = |path: &str, label: Text, class: &str| {
-        let prefix = format!("key-{}-{path}", key.label);
-        parts::action(
-            cx.t(label),
-            "small",
-            &forms::post(
-                cx,
-                &href(&format!("keys/{path}")),
-                &html! {
-                    input type="hidden" name="label" value=(key.label);
-                    (forms::reason(cx, &prefix, "", None))
-                    (forms::step_up(cx, &prefix, &page.step_up))
-                    button.button.(class) type="submit" { (cx.t(label)) }
-                },
-            ),
-        )
+fn key_actions(cx: &ViewContext, key: &KeyRow) -> Markup {
+    let form = |act: &str| {
+        Form::new(cx, format!("{act}-{}", key.label), href(&format!("keys/{act}"))).hidden("label", &key.label)
     };
-    html! { (action(change, label, "primary")) (action("revoke", Text::RevokeKey, "danger")) }
+    let (is_suspended, label) =
+        if key.state == "suspended" { ("false", Text::ResumeKey) } else { ("true", Text::SuspendKey) };
+    let (change, revoke) = (form("change").hidden("isSuspended", is_suspended), form("revoke"));
+    html! {
+        (change.act(cx.t(label), "small", &change.reason()))
+        (revoke.danger(cx.t(Text::RevokeKey), "small", &revoke.reason()))
+    }
 }

@@ -5,43 +5,19 @@ use maud::{Markup, html};
 use crate::{
     domain::{
         identity::users::listing::mask_address,
-        messaging::feedback::{FeedbackState, FeedbackThread},
+        messaging::feedback::{Feedback, FeedbackState, FeedbackThread},
     },
     http::console::views::{
         cells::{Cell, Column, column},
         context::{Right, ViewContext, href},
-        format::{ShownCount, Timestamp, with_query},
-        forms::{self, Control, Field, field},
+        format::{ShownCount, with_query},
+        forms::{self, Control, Field, Form, field},
         layout::{self, PageBody, Place},
         lists::{self, Bulk, number, text, time},
         parts,
         texts::{self, Text},
     },
 };
-
-/// A reply that was sent to the user as a notification.
-#[derive(Clone, Debug)]
-pub struct TypedReply {
-    pub at: Timestamp,
-    pub author: String,
-    pub text: String,
-}
-
-/// A text of a user.
-#[derive(Clone, Debug)]
-pub struct FeedbackRow {
-    pub id: String,
-    pub user_id: Option<String>,
-    pub nickname: String,
-    /// The masked phone number.
-    pub phone_number: Option<String>,
-    pub is_verified: bool,
-    pub text: String,
-    pub state: FeedbackState,
-    pub assignee: Option<String>,
-    pub created_at: Timestamp,
-    pub replies: Vec<TypedReply>,
-}
 
 /// The list of feedback.
 #[derive(Clone, Debug, Default)]
@@ -50,12 +26,11 @@ pub struct FeedbackPage {
     pub state: String,
     /// True for the texts that are assigned to the viewer.
     pub is_mine: bool,
-    pub items: Vec<FeedbackRow>,
+    /// The texts, each with the nickname of its author.
+    pub items: Vec<(FeedbackThread, String)>,
     pub total: ShownCount,
     pub next: Option<String>,
     pub assignees: Vec<String>,
-    /// A reply that was rejected: id of the feedback, typed text, message.
-    pub rejected: Option<(String, String, String)>,
     /// The faults of the filter. Nothing is listed then.
     pub faults: Vec<(String, String)>,
 }
@@ -83,7 +58,7 @@ pub fn page(cx: &ViewContext, page: &FeedbackPage) -> Markup {
                 @if !page.items.is_empty() { (lists::export(cx, "feedback", &with_query(&href("feedback/export"), &[("state", &page.state), ("mine", if page.is_mine { "true" } else { "" })]))) }
             } }
             @if page.items.is_empty() && page.faults.is_empty() { section.card { p.empty { (cx.t(Text::NoFeedback)) } } }
-            ul.queue { @for item in &page.items { li.card id={ "f" (item.id) } { (one(cx, page, item)) } } }
+            ul.queue { @for (thread, nickname) in &page.items { li.card id={ "f" (thread.feedback.id) } { (one(cx, page, thread, nickname)) } } }
             @if !page.items.is_empty() { (bulk(cx, page)) }
             @if let Some(next) = &page.next { nav.pager aria-label=(cx.t(Text::Pages)) { a.button rel="next" href=(with_query(&address, &[("cursor", next)])) { (cx.t(Text::NextPage)) } } }
         }
@@ -123,54 +98,50 @@ pub const COLUMNS: &[Column<FeedbackThread>] = &[
     column(number(Text::Replies), |thread| Cell::Number(thread.replies.len().cast_signed() as i64)),
 ];
 
-fn one(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
+fn one(cx: &ViewContext, page: &FeedbackPage, thread: &FeedbackThread, nickname: &str) -> Markup {
+    let FeedbackThread { feedback, replies } = thread;
     html! {
         header.card-head {
             h2.small {
-                @if cx.may(Right::SupportUsers) { (lists::pick_box(cx, &item.id)) }
-                @match &item.user_id { Some(user) => { (parts::user_link(cx, user)) " " (item.nickname) }, None => (cx.t(Text::WithoutAccount)) }
-                @if let Some(phone) = &item.phone_number { " " span.hint { (phone) " · " (cx.t(if item.is_verified { Text::Verified } else { Text::NotVerified })) } }
+                @if cx.may(Right::SupportUsers) { (lists::pick_box(cx, &feedback.id.to_string())) }
+                @match &feedback.user { Some(user) => { (parts::user_link(cx, &user.to_string())) " " (nickname) }, None => (cx.t(Text::WithoutAccount)) }
+                @if let Some(phone) = &feedback.phone_number { " " span.hint { (mask_address(phone)) " · " (cx.t(if feedback.is_verified { Text::Verified } else { Text::NotVerified })) } }
             }
-            span { (parts::state(cx, &item.state)) }
+            span { (parts::state(cx, &feedback.state)) }
         }
-        p.message { (item.text) }
-        p.hint { (cx.time(item.created_at)) " · " (cx.t(Text::Assignee)) ": " (parts::or_dash(cx, item.assignee.as_deref())) }
-        @for reply in &item.replies { blockquote.reply { p { (reply.text) } p.hint { (reply.author) " · " (cx.time(reply.at)) } } }
+        p.message { (feedback.content) }
+        p.hint { (cx.time(feedback.created_at)) " · " (cx.t(Text::Assignee)) ": " (parts::or_dash(cx, feedback.assignee.as_deref())) }
+        @for reply in replies { blockquote.reply { p { (reply.content) } p.hint { (reply.author) " · " (cx.time(reply.created_at)) } } }
         @if cx.may(Right::SupportUsers) { div.actions {
-            @if item.is_verified { (parts::action_with(cx.t(Text::Reply), "", page.rejected.as_ref().is_some_and(|(id, ..)| *id == item.id), &reply_form(cx, page, item))) }
-            (parts::action(cx.t(Text::ChangeState), "", &state_form(cx, page, item)))
+            @if feedback.is_verified { (reply_form(cx, feedback)) }
+            (state_form(cx, page, feedback))
         } }
     }
 }
 
-fn reply_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
-    let rejected = page.rejected.as_ref().filter(|(id, ..)| *id == item.id);
-    let typed = rejected.map_or("", |(_, typed, _)| typed.as_str());
-    let id = format!("reply-{}", item.id);
-    forms::post(
-        cx,
-        &with_query(&href("feedback/reply"), &[("id", &item.id)]),
-        &html! {
-            input type="hidden" name="back" value=(cx.path);
-            (forms::rejected(cx, rejected.map(|(.., error)| error.as_str())))
-            (field(cx, &Field::new("text", Text::ReplyText, Control::Area, typed).id(&id).required().hint(Text::ReplyHint).max_length(1000).error(rejected.map(|(.., error)| error.as_str()))))
-            button.button.primary type="submit" { (cx.t(Text::SendReply)) }
-        },
-    )
+/// Returns the form of an act on a text.
+fn act_form<'view>(cx: &'view ViewContext, act: &str, feedback: &Feedback) -> Form<'view> {
+    Form::new(cx, format!("{act}-{}", feedback.id), href(&format!("feedback/{act}")))
+        .hidden("id", feedback.id.to_string())
 }
 
-fn state_form(cx: &ViewContext, page: &FeedbackPage, item: &FeedbackRow) -> Markup {
+fn reply_form(cx: &ViewContext, feedback: &Feedback) -> Markup {
+    let form = act_form(cx, "reply", feedback);
+    let text = Field::new("text", Text::ReplyText, Control::Area, "").required().hint(Text::ReplyHint).max_length(1000);
+    let button = html! { button.button.primary type="submit" { (cx.t(Text::SendReply)) } };
+    form.act_with_button(cx.t(Text::Reply), "", &form.field(text), &button)
+}
+
+fn state_form(cx: &ViewContext, page: &FeedbackPage, feedback: &Feedback) -> Markup {
+    let form = act_form(cx, "change", feedback);
     let mut people = vec![("", cx.t(Text::Nobody).to_owned())];
     people.extend(page.assignees.iter().map(|name| (name.as_str(), name.clone())));
-    let (state_id, assignee_id) = (format!("state-{}", item.id), format!("assignee-{}", item.id));
-    forms::post(
-        cx,
-        &with_query(&href("feedback/change"), &[("id", &item.id)]),
-        &html! {
-            input type="hidden" name="back" value=(cx.path);
-            (field(cx, &Field::new("state", Text::State, Control::Select(cx.options(&FeedbackState::ALL)), item.state.name()).id(&state_id).required()))
-            (field(cx, &Field::new("assignee", Text::Assignee, Control::Select(people), item.assignee.as_deref().unwrap_or("")).id(&assignee_id)))
-            button.button.primary type="submit" { (cx.t(Text::Save)) }
-        },
-    )
+    let states = Control::Select(cx.options(&FeedbackState::ALL));
+    let assignee = feedback.assignee.as_deref().unwrap_or_default();
+    let fields = html! {
+        (form.field(Field::new("state", Text::State, states, feedback.state.name()).required()))
+        (form.field(Field::new("assignee", Text::Assignee, Control::Select(people), assignee)))
+    };
+    let button = html! { button.button.primary type="submit" { (cx.t(Text::Save)) } };
+    form.act_with_button(cx.t(Text::ChangeState), "", &fields, &button)
 }

@@ -11,7 +11,7 @@ use crate::{
         cells::{Cell, Column, column},
         context::{Right, ViewContext, href},
         format::ShownCount,
-        forms::{self, Control, Field, ProofField, field},
+        forms::{Control, Field, Form},
         layout::{self, PageBody, Place},
         lists::{number, text, time},
         parts::{self, panel},
@@ -20,25 +20,10 @@ use crate::{
     },
 };
 
-/// The form of a new notification, as typed.
-#[derive(Clone, Debug, Default)]
-pub struct MessageDraft {
-    pub title: String,
-    pub body: String,
-    pub kind: NotificationKind,
-    /// `all` or `users`.
-    pub audience: String,
-    pub recipients: String,
-    pub expires: String,
-    pub payload: String,
-    /// Errors by field.
-    pub errors: Vec<(String, String)>,
-}
-
-/// Renders the form for a new notification.
-pub fn new_message(cx: &ViewContext, typed: &MessageDraft) -> Markup {
-    panel("new", cx.t(Text::NewMessage), &draft(cx, typed))
-}
+/// The fields of a notification.
+const MESSAGE_FIELDS: [&str; 7] = ["title", "body", "kind", "audience", "to", "expires", "payload"];
+/// The fields of a release.
+const RELEASE_FIELDS: [&str; 6] = ["version", "versionCode", "platform", "isRequired", "notes", "downloadUrl"];
 
 /// The columns of a notification.
 pub const MESSAGE: &[Column<SentNotification>] = &[
@@ -61,104 +46,74 @@ pub const MESSAGE: &[Column<SentNotification>] = &[
 /// Returns the form that withdraws a notification or a release.
 fn withdrawal(page: &'static str, id: i64) -> Cell {
     Cell::html(move |cx| {
-        let form = html! {
-            (forms::reason(cx, &format!("withdraw-{id}"), "", None))
-            button.button.danger type="submit" { (cx.t(Text::Withdraw)) }
-        };
-        let form = forms::post(cx, &href(&format!("{page}/{id}/withdraw")), &form);
-        parts::action(cx.t(Text::Withdraw), "small", &form)
+        let form = Form::new(cx, format!("withdraw-{id}"), href(&format!("{page}/{id}/withdraw")));
+        form.danger(cx.t(Text::Withdraw), "small", &form.reason())
     })
 }
 
-fn draft(cx: &ViewContext, draft: &MessageDraft) -> Markup {
-    let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
-    let kinds = cx.options(&NotificationKind::ALL);
+/// Renders the form for a new notification.
+pub fn new_message(cx: &ViewContext) -> Markup {
+    let form = Form::new(cx, "message", href("messages/preview"));
+    let kinds = Control::Select(cx.options(&NotificationKind::ALL));
     let audience = vec![("all", cx.t(Text::ToAll).to_owned()), ("users", cx.t(Text::ToSome).to_owned())];
-    forms::post(
-        cx,
-        &href("messages/preview"),
-        &html! {
-            div.form-grid {
-                (field(cx, &Field::new("title", Text::Title, Control::Text, &draft.title).required().max_length(50).error(error("title"))))
-                (field(cx, &Field::new("kind", Text::MessageKind, Control::Select(kinds), draft.kind.name()).required()))
-                (field(cx, &Field::new("audience", Text::Audience, Control::Select(audience), &draft.audience).required()))
-                (field(cx, &Field::new("to", Text::Recipients, Control::Text, &draft.recipients).hint(Text::RecipientsHint).error(error("to"))))
-                (field(cx, &Field::new("expires", Text::Expires, Control::Moment, &draft.expires).error(error("expires"))))
-                (field(cx, &Field::new("payload", Text::Payload, Control::Text, &draft.payload).hint(Text::PayloadHint).error(error("payload"))))
+    let body = Field::new("body", Text::Body, Control::Area, "").required().max_length(2000);
+    let fields = html! {
+        div.form-grid {
+            (form.field(Field::new("title", Text::Title, Control::Text, "").required().max_length(50)))
+            (form.field(Field::new("kind", Text::MessageKind, kinds, NotificationKind::default().name()).required()))
+            (form.field(Field::new("audience", Text::Audience, Control::Select(audience), "all").required()))
+            (form.field(Field::new("to", Text::Recipients, Control::Text, "").hint(Text::RecipientsHint)))
+            (form.field(Field::new("expires", Text::Expires, Control::Moment, "")))
+            (form.field(Field::new("payload", Text::Payload, Control::Text, "").hint(Text::PayloadHint)))
+        }
+        (form.field(body))
+    };
+    panel("new", cx.t(Text::NewMessage), &form.render(cx.t(Text::Preview), &fields))
+}
+
+/// Renders a text as apps show it, in both languages.
+fn phones(head: impl Fn(Language) -> Markup, title: impl Fn(Language) -> String, text: &str) -> Markup {
+    html! {
+        div {
+            @for language in Language::ALL {
+                section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
+                    p.hint { (head(language)) }
+                    h2 { (title(language)) }
+                    p.message { (text) }
+                }
             }
-            (field(cx, &Field::new("body", Text::Body, Control::Area, &draft.body).required().max_length(2000).error(error("body"))))
-            button.button.primary type="submit" { (cx.t(Text::Preview)) }
-        },
-    )
+        }
+    }
 }
 
-/// The preview of a notification, before it is sent.
-#[derive(Clone, Debug)]
-pub struct MessagePreview {
-    pub draft: MessageDraft,
-    /// The number of users who will receive it; none for a broadcast.
-    pub recipients: Option<ShownCount>,
-    pub reason: String,
-    pub reason_error: Option<String>,
-    pub step_up: ProofField,
-}
-
-/// Renders the preview of a notification.
-pub fn preview(cx: &ViewContext, page: &MessagePreview) -> Markup {
-    let draft = &page.draft;
-    let fields = [
-        ("title", draft.title.as_str()),
-        ("body", &draft.body),
-        ("kind", draft.kind.name()),
-        ("audience", &draft.audience),
-        ("to", &draft.recipients),
-        ("expires", &draft.expires),
-        ("payload", &draft.payload),
-    ];
+/// Renders the preview of the notification that was typed, for so many users; for none as a broadcast.
+pub fn preview(cx: &ViewContext, recipients: Option<ShownCount>) -> Markup {
+    let form = Form::new(cx, "message", href("messages")).repeating(&MESSAGE_FIELDS);
+    let kind = NotificationKind::from_name(form.value("kind", "")).unwrap_or_default();
+    let title = form.value("title", "");
+    let head = |language| html! { (kind.in_words(language).1) " · " (Text::Now.in_language(language)) };
+    let buttons = html! {
+        div.actions {
+            button.button.primary type="submit" { (cx.t(Text::SendMessage)) }
+            button.button type="submit" formaction=(href("messages/edit")) formnovalidate { (cx.t(Text::Edit)) }
+        }
+    };
     let body = html! {
         (layout::heading(cx.t(Text::Preview), None, &html! {}))
         div.columns {
-            div {
-                @for language in Language::ALL {
-                    section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
-                        p.hint { (draft.kind.in_words(language).1) " · " (Text::Now.in_language(language)) }
-                        h2 { (draft.title) }
-                        p.message { (draft.body) }
-                    }
-                }
-            }
+            (phones(head, |_| title.to_owned(), form.value("body", "")))
             (panel("send", cx.t(Text::SendMessage), &html! {
-                (parts::note(Tone::Notice, &html! { p { @match page.recipients { Some(count) => (texts::recipients(cx.language, &count.text())), None => (cx.t(Text::SentToAll)) } } }))
-                (forms::post(cx, &href("messages"), &html! {
-                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                    (forms::reason(cx, "send", &page.reason, page.reason_error.as_deref()))
-                    (forms::step_up(cx, "send", &page.step_up))
-                    div.actions {
-                        button.button.primary type="submit" { (cx.t(Text::SendMessage)) }
-                        button.button type="submit" formaction=(href("messages/edit")) formnovalidate { (cx.t(Text::Edit)) }
-                    }
-                }))
+                (parts::note(Tone::Notice, &html! { p { @match recipients { Some(count) => (texts::recipients(cx.language, &count.text())), None => (cx.t(Text::SentToAll)) } } }))
+                (form.with_button(&form.reason(), &buttons))
             }))
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Preview), Place::Messages, body))
 }
 
-/// The form of a new release, as typed.
-#[derive(Clone, Debug, Default)]
-pub struct TypedRelease {
-    pub version: String,
-    pub code: String,
-    pub platform: String,
-    pub url: String,
-    pub notes: String,
-    pub is_required: bool,
-    pub errors: Vec<(String, String)>,
-}
-
 /// Renders the form for a new release, or its preview.
-pub fn new_release(cx: &ViewContext, draft: &TypedRelease, is_preview: bool) -> Markup {
-    if is_preview { release_preview(cx, draft) } else { panel("new", cx.t(Text::NewRelease), &release_form(cx, draft)) }
+pub fn new_release(cx: &ViewContext, is_preview: bool) -> Markup {
+    if is_preview { release_preview(cx) } else { panel("new", cx.t(Text::NewRelease), &release_form(cx)) }
 }
 
 /// The columns of a release.
@@ -191,24 +146,20 @@ pub const RELEASE: &[Column<Release>] = &[
     }),
 ];
 
-fn release_form(cx: &ViewContext, draft: &TypedRelease) -> Markup {
-    let error = |name: &str| draft.errors.iter().find(|(field, _)| field == name).map(|(_, error)| error.as_str());
+fn release_form(cx: &ViewContext) -> Markup {
+    let form = Form::new(cx, "release", href("releases/preview"));
     let platforms = ["android", "ios", ""].map(|name| (name, platform(cx, name).to_owned())).to_vec();
-    forms::post(
-        cx,
-        &href("releases/preview"),
-        &html! {
-            div.form-grid {
-                (field(cx, &Field::new("version", Text::Version, Control::Text, &draft.version).required().error(error("version"))))
-                (field(cx, &Field::new("code", Text::BuildNumber, Control::Digits, &draft.code).required().error(error("code"))))
-                (field(cx, &Field::new("platform", Text::Platform, Control::Select(platforms), &draft.platform)))
-                (field(cx, &Field::new("url", Text::DownloadAddress, Control::Text, &draft.url).error(error("url"))))
-            }
-            (field(cx, &Field::new("notes", Text::ReleaseNotes, Control::Area, &draft.notes).max_length(2000).error(error("notes"))))
-            (field(cx, &Field::new("required", Text::ForcesUpdate, Control::Checkbox, if draft.is_required { "true" } else { "" })))
-            button.button.primary type="submit" { (cx.t(Text::Preview)) }
-        },
-    )
+    let fields = html! {
+        div.form-grid {
+            (form.field(Field::new("version", Text::Version, Control::Text, "").required()))
+            (form.field(Field::new("versionCode", Text::BuildNumber, Control::Digits, "").required()))
+            (form.field(Field::new("platform", Text::Platform, Control::Select(platforms), "android")))
+            (form.field(Field::new("downloadUrl", Text::DownloadAddress, Control::Text, "")))
+        }
+        (form.field(Field::new("notes", Text::ReleaseNotes, Control::Area, "").max_length(2000)))
+        (form.field(Field::new("isRequired", Text::ForcesUpdate, Control::Checkbox, "")))
+    };
+    form.render(cx.t(Text::Preview), &fields)
 }
 
 /// Returns the name of a platform, or the text for all of them.
@@ -216,36 +167,21 @@ fn platform<'a>(cx: &ViewContext, name: &'a str) -> &'a str {
     if name.is_empty() { cx.t(Text::AllPlatforms) } else { texts::code(cx.language, name) }
 }
 
-fn release_preview(cx: &ViewContext, draft: &TypedRelease) -> Markup {
-    let required = if draft.is_required { "true" } else { "false" };
-    let fields = [
-        ("version", draft.version.as_str()),
-        ("code", &draft.code),
-        ("platform", &draft.platform),
-        ("url", &draft.url),
-        ("notes", &draft.notes),
-        ("required", required),
-    ];
+fn release_preview(cx: &ViewContext) -> Markup {
+    let form = Form::new(cx, "release", href("releases")).repeating(&RELEASE_FIELDS);
+    let (name, version) = (form.value("platform", ""), form.value("version", ""));
+    let buttons = html! {
+        div.actions {
+            button.button.primary type="submit" { (cx.t(Text::Publish)) }
+            button.button type="submit" formaction=(href("releases/edit")) { (cx.t(Text::Edit)) }
+        }
+    };
     html! {
         div.columns {
-            div {
-                @for language in Language::ALL {
-                    section.phone lang=(language.tag()) aria-label=(format!("{} · {}", Text::InTheApp.in_language(language), language.own_name())) {
-                        p.hint { (platform(cx, &draft.platform)) }
-                        h2 { (texts::new_version(language, &draft.version)) }
-                        p.message { (draft.notes) }
-                    }
-                }
-            }
+            (phones(|_| html! { (platform(cx, name)) }, |language| texts::new_version(language, version), form.value("notes", "")))
             (panel("publish", cx.t(Text::Publish), &html! {
-                @if draft.is_required { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::ForcesUpdateWarning)) } })) }
-                (forms::post(cx, &href("releases"), &html! {
-                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                    div.actions {
-                        button.button.primary type="submit" { (cx.t(Text::Publish)) }
-                        button.button type="submit" formaction=(href("releases/edit")) { (cx.t(Text::Edit)) }
-                    }
-                }))
+                @if form.value("isRequired", "") == "true" { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::ForcesUpdateWarning)) } })) }
+                (form.with_button(&html! {}, &buttons))
             }))
         }
     }

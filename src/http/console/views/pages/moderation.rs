@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     domain::{
         moderation::{
-            engine::{MatchWay, Severity},
+            engine::{ContentType, MatchWay, Severity},
             policy::Service,
             reviews::ReviewState,
             shadow_mode::Disagreement,
@@ -14,15 +14,18 @@ use crate::{
         },
         operations::health_report::ProviderState,
     },
-    http::console::views::{
-        cells::{self, Cell, Column, column},
-        context::{Right, ViewContext, href, user_href},
-        format::{self, Timestamp, with_query},
-        forms::{self, Control, Field, ProofField, field},
-        layout::{self, PageBody, Place},
-        lists::{self, Bulk, Filters, ListView, Listing, number, text, time},
-        parts::{self, facts, panel, panel_with},
-        texts::{self, Language, Text, Tone},
+    http::{
+        admin::sensitive_words::ShownAdvice,
+        console::views::{
+            cells::{self, Cell, Column, column},
+            context::{Right, ViewContext, href, user_href},
+            format::{self, Timestamp, with_query},
+            forms::{self, Control, Field, Form, field},
+            layout::{self, PageBody, Place},
+            lists::{self, Bulk, Filters, ListView, Listing, number, text, time},
+            parts::{self, facts, panel, panel_with},
+            texts::{self, Text, Tone},
+        },
     },
 };
 
@@ -348,25 +351,11 @@ pub struct Words {
     pub version: i64,
     pub version_in_force: i64,
     pub changed_at: Option<Timestamp>,
-    /// The typed phrase of the form for allowed phrases.
-    pub typed_phrase: String,
-    pub phrase_error: Option<String>,
-    pub typed_word: String,
-    pub typed_kind: String,
-    pub by_sound: bool,
-    pub severity: Severity,
-    pub typed_tags: String,
-    pub content_types: Vec<String>,
-    pub word_error: Option<String>,
-    pub test_text: String,
-    pub test_type: String,
+    /// The phrase that a page proposes to allow.
+    pub proposed_phrase: String,
     pub tested: Option<Tested>,
-    /// The typed lines of an import, and what they would change.
-    pub import_lines: String,
-    /// Words that would reject innocent texts are left out.
-    pub skip_warned: bool,
+    /// The words that the typed lines would add.
     pub import: Option<ImportPreview>,
-    pub import_error: Option<String>,
 }
 
 /// The words that an import would add.
@@ -376,25 +365,7 @@ pub struct ImportPreview {
     pub existing: usize,
     /// Skipped lines: number, text, reason.
     pub skipped: Vec<(usize, String, String)>,
-    pub warnings: Vec<WordWarning>,
-}
-
-/// A word that would reject innocent texts.
-#[derive(Clone, Debug)]
-pub struct WordWarning {
-    pub word: String,
-    pub is_ordinary: bool,
-    pub longer_words: Vec<String>,
-    /// Sentences of the sample that the word rejects, and the number of all.
-    pub rejected: usize,
-    pub sentences: usize,
-}
-
-impl WordWarning {
-    pub fn text(&self, language: Language) -> String {
-        let found = (self.rejected, self.sentences);
-        texts::word_warning(language, &self.word, self.is_ordinary, &self.longer_words, found)
-    }
+    pub warnings: Vec<ShownAdvice>,
 }
 
 /// The most words or lines of a preview that are listed.
@@ -430,7 +401,7 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
         }))
         div.columns {
             (panel("test", cx.t(Text::TestText), &test_form(cx, page)))
-            (panel("add", cx.t(Text::AddWord), &add_form(cx, page)))
+            (panel("add", cx.t(Text::AddWord), &add_form(cx)))
         }
         (lists::filters(cx, &filters))
         section.card aria-label=(cx.t(Text::WordList)) {
@@ -447,12 +418,11 @@ pub fn words(cx: &ViewContext, page: &Words) -> Markup {
 fn test_form(cx: &ViewContext, page: &Words) -> Markup {
     let types =
         ["nickname", "signature", "question", "answer"].map(|kind| (kind, texts::code(cx.language, kind).to_owned()));
-    let types = types.to_vec();
+    let (types, form) = (types.to_vec(), Form::new(cx, "test", href("moderation/words/test")));
     html! {
-        (forms::post(cx, &href("moderation/words/test"), &html! {
-            (field(cx, &Field::new("text", Text::TextToTest, Control::Area, &page.test_text).id("test-text").required()))
-            (field(cx, &Field::new("contentType", Text::ContentType, Control::Select(types), &page.test_type).id("test-type")))
-            button.button.primary type="submit" { (cx.t(Text::TestText)) }
+        (form.render(cx.t(Text::TestText), &html! {
+            (form.field(Field::new("text", Text::TextToTest, Control::Area, "").required()))
+            (form.field(Field::new("contentType", Text::ContentType, Control::Select(types), ContentType::Question.name())))
         }))
         @if let Some(tested) = &page.tested {
             div.result role="status" {
@@ -482,29 +452,33 @@ fn applies_to(cx: &ViewContext, content_types: &[&str]) -> String {
     content_types.iter().map(|name| texts::code(cx.language, name)).collect::<Vec<_>>().join(", ")
 }
 
-fn add_form(cx: &ViewContext, page: &Words) -> Markup {
-    forms::post(
-        cx,
-        &href("moderation/words/add"),
-        &html! {
-            (field(cx, &Field::new("word", Text::Word, Control::Text, &page.typed_word).id("add-word").required().error(page.word_error.as_deref())))
-            (field(cx, &Field::new("type", Text::ViolationType, Control::Text, &page.typed_kind).id("add-type").hint(Text::WordTypeHint).max_length(32)))
-            (field(cx, &Field::new("severity", Text::Severity, Control::Select(cx.options(&Severity::ALL)), page.severity.name()).id("add-severity").hint(Text::SeverityHint)))
-            (field(cx, &Field::new("tags", Text::Tags, Control::Text, &page.typed_tags).id("add-tags").hint(Text::TagsHint)))
-            fieldset.choices {
-                legend { (cx.t(Text::AppliesTo)) }
-                p.hint { (cx.t(Text::AppliesToHint)) }
-                @for name in ["nickname", "signature", "question", "answer"] {
-                    label { input type="checkbox" name="contentType" value=(name) checked[page.content_types.iter().any(|chosen| chosen == name)]; span { (texts::code(cx.language, name)) } }
-                }
+fn add_form(cx: &ViewContext) -> Markup {
+    let form = Form::new(cx, "add", href("moderation/words/add"));
+    let [kind, tags] = [("type", Text::ViolationType), ("tags", Text::Tags)]
+        .map(|(name, label)| Field::new(name, label, Control::Text, ""));
+    let by_sound = vec![("true", cx.t(Text::Yes).to_owned()), ("false", cx.t(Text::No).to_owned())];
+    let severity = Control::Select(cx.options(&Severity::ALL));
+    let severity = Field::new("severity", Text::Severity, severity, Severity::default().name());
+    let fields = html! {
+        (form.field(Field::new("word", Text::Word, Control::Text, "").required()))
+        (form.field(kind.hint(Text::WordTypeHint).max_length(32)))
+        (form.field(severity.hint(Text::SeverityHint)))
+        (form.field(tags.hint(Text::TagsHint)))
+        fieldset.choices {
+            legend { (cx.t(Text::AppliesTo)) }
+            p.hint { (cx.t(Text::AppliesToHint)) }
+            @for kind in ContentType::ALL {
+                label { input type="checkbox" name="contentTypes" value=(kind.name()) checked[form.has("contentTypes", kind.name())]; span { (cx.word(&kind)) } }
             }
-            (field(cx, &Field::new("bySound", Text::BySoundLong, Control::Checkbox, if page.by_sound { "true" } else { "" }).id("add-sound")))
-            button.button.primary type="submit" { (cx.t(Text::AddWord)) }
-        },
-    )
+        }
+        (form.field(Field::new("bySound", Text::BySoundLong, Control::Select(by_sound), "true")))
+    };
+    form.render(cx.t(Text::AddWord), &fields)
 }
 
 fn allowed(cx: &ViewContext, page: &Words) -> Markup {
+    let form = Form::new(cx, "allow", href("moderation/words/allow"));
+    let phrase = Field::new("phrase", Text::Phrase, Control::Text, &page.proposed_phrase).required();
     html! {
         ul.tags { @for phrase in &page.allowed {
             li { span { (phrase) } (forms::post(cx, &href("moderation/words/disallow"), &html! {
@@ -512,30 +486,32 @@ fn allowed(cx: &ViewContext, page: &Words) -> Markup {
                 button.icon type="submit" aria-label=(texts::remove_label(cx.language, phrase)) { (parts::icon(parts::Icon::Close)) }
             })) }
         } }
-        (forms::post(cx, &href("moderation/words/allow"), &html! {
-            (field(cx, &Field::new("phrase", Text::Phrase, Control::Text, &page.typed_phrase).required().hint(Text::PhraseHint).error(page.phrase_error.as_deref())))
-            button.button type="submit" { (cx.t(Text::AllowPhrase)) }
-        }))
+        (form.render(cx.t(Text::AllowPhrase), &form.field(phrase.hint(Text::PhraseHint))))
     }
 }
 
 fn import_form(cx: &ViewContext, page: &Words) -> Markup {
+    let form = Form::new(cx, "import", href("moderation/words/import"));
+    let lines = Field::new("lines", Text::ImportLines, Control::Area, "").required().hint(Text::CsvFileHint);
+    let fields = html! {
+        (form.field(lines))
+        (form.field(Field::new("skipWarned", Text::SkipWarned, Control::Checkbox, "true")))
+    };
+    let buttons = html! {
+        div.actions {
+            button.button.primary type="submit" name="dryRun" value="true" { (cx.t(Text::PreviewImport)) }
+            button.button type="submit" name="dryRun" value="false" { (cx.t(Text::ImportWords)) }
+        }
+    };
     html! {
-        (forms::post(cx, &href("moderation/words/import"), &html! {
-            (field(cx, &Field::new("lines", Text::ImportLines, Control::Area, &page.import_lines).id("import-lines").required().hint(Text::CsvFileHint).error(page.import_error.as_deref())))
-            (field(cx, &Field::new("skipWarned", Text::SkipWarned, Control::Checkbox, if page.skip_warned { "true" } else { "" }).id("import-skip-warned")))
-            div.actions {
-                button.button.primary type="submit" name="step" value="preview" { (cx.t(Text::PreviewImport)) }
-                button.button type="submit" name="step" value="import" { (cx.t(Text::ImportWords)) }
-            }
-        }))
+        (form.with_button(&fields, &buttons))
         @if let Some(preview) = &page.import {
             div.result role="status" {
                 p { (texts::import_preview(cx.language, preview.new.len(), preview.existing, preview.skipped.len())) }
                 @if !preview.new.is_empty() { ul.tags { @for word in preview.new.iter().take(LISTED_IN_PREVIEW) { li { (word) } } } }
                 @if !preview.warnings.is_empty() {
                     p { (parts::badge(Tone::Notice, cx.t(Text::WouldRejectInnocent))) " " (preview.warnings.len()) }
-                    ul { @for warning in preview.warnings.iter().take(LISTED_IN_PREVIEW) { li { bdi { (warning.text(cx.language)) } } } }
+                    ul { @for warning in preview.warnings.iter().take(LISTED_IN_PREVIEW) { li { bdi { (texts::word_warning(cx.language, warning)) } } } }
                 }
                 @if !preview.skipped.is_empty() { ul { @for (line, text, reason) in preview.skipped.iter().take(LISTED_IN_PREVIEW) {
                     li { (line) ": " bdi { (text) } " – " (reason) }
@@ -579,18 +555,6 @@ pub struct ServicesPage {
     pub compared: Option<Compared>,
     pub text: String,
     pub disagreements: Listing<Disagreement>,
-    /// The rejected act, with its typed reason and message.
-    pub rejected: Option<RejectedSwitch>,
-    pub step_up: ProofField,
-}
-
-/// A change of a switch that was rejected.
-#[derive(Clone, Debug)]
-pub struct RejectedSwitch {
-    /// `switch` or `fallback`.
-    pub act: &'static str,
-    pub typed_reason: String,
-    pub message: String,
 }
 
 /// Renders both services.
@@ -600,21 +564,11 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
         Service::External => Service::Local,
     };
     let switch_to = texts::switch_to(cx.language, cx.word(&other));
-    let rejected = |act: &str| page.rejected.as_ref().filter(|rejected| rejected.act == act);
-    let typed = |act: &str| rejected(act).map_or("", |rejected| rejected.typed_reason.as_str());
-    let message = |act: &str| rejected(act).map(|rejected| rejected.message.as_str());
-    let switch = forms::post(
-        cx,
-        &href("moderation/services/switch"),
-        &html! {
-            input type="hidden" name="service" value=(other.name());
-            (forms::rejected(cx, message("switch")))
-            (forms::reason(cx, "switch", typed("switch"), None))
-            (forms::step_up(cx, "switch", &page.step_up))
-            button.button.danger type="submit" { (switch_to) }
-        },
-    );
-    let fallback = if page.has_fallback { ("off", Text::FallbackOff) } else { ("on", Text::FallbackOn) };
+    let is_external = if other == Service::External { "true" } else { "false" };
+    let switch = Form::new(cx, "switch", href("moderation/services/switch")).hidden("useAliyun", is_external);
+    let (enables, fallback_label) =
+        if page.has_fallback { ("false", Text::FallbackOff) } else { ("true", Text::FallbackOn) };
+    let fallback = Form::new(cx, "fallback", href("moderation/services/fallback")).hidden("enableFallback", enables);
     let view = ListView {
         id: "disagreements",
         caption: Text::Disagreements,
@@ -634,14 +588,8 @@ pub fn services(cx: &ViewContext, page: &ServicesPage) -> Markup {
                     (Text::LastFailure, match &page.last_failure { Some((at, code)) => html! { code { (code) } " " (cx.time(*at)) }, None => parts::dash(cx) }),
                 ]))
                 @if cx.may(Right::Administer) { div.actions {
-                    (parts::action_with(&switch_to, "", message("switch").is_some(), &switch))
-                    (parts::action_with(cx.t(fallback.1), "", message("fallback").is_some(), &forms::post(cx, &href("moderation/services/fallback"), &html! {
-                        input type="hidden" name="fallback" value=(fallback.0);
-                        (forms::rejected(cx, message("fallback")))
-                        (forms::reason(cx, "fallback", typed("fallback"), None))
-                        (forms::step_up(cx, "fallback", &page.step_up))
-                        button.button.primary type="submit" { (cx.t(fallback.1)) }
-                    })))
+                    (switch.danger(&switch_to, "", &switch.reason()))
+                    (fallback.act(cx.t(fallback_label), "", &fallback.reason()))
                 } }
             }))
             (panel("compare", cx.t(Text::CompareServices), &html! {

@@ -12,7 +12,7 @@ use crate::{
         cells,
         context::{Right, ViewContext, order_href},
         format::{self, ShownMoney, Timestamp},
-        forms::{self, Control, Field, ProofField, field},
+        forms::{self, Control, Field, Form},
         layout::{self, PageBody, Place},
         parts::{self, facts, panel},
         texts::{self, Text, Tone},
@@ -61,20 +61,6 @@ pub struct OrderPage {
     pub refunds: Vec<(Refund, Currency)>,
     pub entries: Vec<LedgerEntry>,
     pub inquiry: Option<ProviderAnswer>,
-    pub forms: OrderForms,
-}
-
-/// The forms of an order, with what was typed and the errors of a rejected attempt.
-#[derive(Clone, Debug, Default)]
-pub struct OrderForms {
-    /// `refund` or `settle`, and the message.
-    pub rejected: Option<(String, String)>,
-    pub amount: String,
-    pub amount_error: Option<String>,
-    pub decision: String,
-    pub reason: String,
-    pub reason_error: Option<String>,
-    pub step_up: ProofField,
 }
 
 /// Renders an order.
@@ -152,7 +138,6 @@ fn inquiry(cx: &ViewContext, order: &OrderPage) -> Markup {
 
 fn actions(cx: &ViewContext, order: &OrderPage) -> Markup {
     let base = order_href(&order.order_no);
-    let is_rejected = |form: &str| order.forms.rejected.as_ref().is_some_and(|(action, _)| action == form);
     panel(
         "actions",
         cx.t(Text::Actions),
@@ -160,8 +145,8 @@ fn actions(cx: &ViewContext, order: &OrderPage) -> Markup {
             div.actions {
                 @if cx.may(Right::SupportUsers) { (forms::button(cx, &format!("{base}/query"), cx.t(Text::AskProvider), "primary")) }
                 @if cx.may(Right::Administer) {
-                    @if order.paid.0 > order.refunded.0 { (parts::action_with(cx.t(Text::Refund), "", is_rejected("refund"), &refund(cx, order, &base))) }
-                    @if order.state == OrderState::Review { (parts::action_with(cx.t(Text::Decide), "", is_rejected("settle"), &settle(cx, order, &base))) }
+                    @if order.paid.0 > order.refunded.0 { (refund(cx, order, &base)) }
+                    @if order.state == OrderState::Review { (settle(cx, &base)) }
                 }
                 @if !cx.may(Right::Administer) { p.hint { (cx.t(Text::OwnerDecides)) } }
             }
@@ -170,48 +155,31 @@ fn actions(cx: &ViewContext, order: &OrderPage) -> Markup {
 }
 
 fn refund(cx: &ViewContext, order: &OrderPage, base: &str) -> Markup {
-    let state = &order.forms;
-    let is_rejected = state.rejected.as_ref().is_some_and(|(action, _)| action == "refund");
+    let form = Form::new(cx, "refund", format!("{base}/refund"));
     let left = ShownMoney(order.paid.0 - order.refunded.0, order.paid.1).plain();
-    let amount = if is_rejected { state.amount.as_str() } else { &left };
-    forms::post(
-        cx,
-        &format!("{base}/refund"),
-        &html! {
-            (forms::rejected(cx, state.rejected.as_ref().filter(|_| is_rejected).map(|(_, detail)| detail.as_str())))
-            (field(cx, &Field::new("amount", Text::RefundAmount, Control::Decimal, amount).id("refund-amount").required().hint(Text::RefundHint).error(state.amount_error.as_deref().filter(|_| is_rejected))))
-            (forms::reason(cx, "refund", if is_rejected { &state.reason } else { "" }, state.reason_error.as_deref().filter(|_| is_rejected)))
-            (forms::step_up(cx, "refund", &state.step_up))
-            button.button.danger type="submit" { (cx.t(Text::Refund)) }
-        },
-    )
+    let amount = Field::new("amount", Text::RefundAmount, Control::Decimal, &left).required().hint(Text::RefundHint);
+    form.danger(cx.t(Text::Refund), "", &html! { (form.field(amount)) (form.reason()) })
 }
 
-fn settle(cx: &ViewContext, order: &OrderPage, base: &str) -> Markup {
-    let state = &order.forms;
-    let is_rejected = state.rejected.as_ref().is_some_and(|(action, _)| action == "settle");
+fn settle(cx: &ViewContext, base: &str) -> Markup {
+    let form = Form::new(cx, "settle", format!("{base}/settle"));
     let decisions = [
         ("credit", Text::DecisionCredit, Text::DecisionCreditHint),
         ("write-off", Text::DecisionWriteOff, Text::DecisionWriteOffHint),
         ("claw-back", Text::DecisionClawBack, Text::DecisionClawBackHint),
         ("refunded-externally", Text::DecisionExternal, Text::DecisionExternalHint),
     ];
-    forms::post(
-        cx,
-        &format!("{base}/settle"),
-        &html! {
-            (forms::rejected(cx, state.rejected.as_ref().filter(|_| is_rejected).map(|(_, detail)| detail.as_str())))
-            fieldset.choices {
-                legend { (cx.t(Text::Decision)) }
-                @for (value, label, hint) in decisions {
-                    label { input type="radio" name="decision" value=(value) required checked[is_rejected && state.decision == value]; span { strong { (cx.t(label)) } span.hint { (cx.t(hint)) } } }
-                }
+    let chosen = form.value("decision", "");
+    let fields = html! {
+        fieldset.choices {
+            legend { (cx.t(Text::Decision)) }
+            @for (value, label, hint) in decisions {
+                label { input type="radio" name="decision" value=(value) required checked[chosen == value]; span { strong { (cx.t(label)) } span.hint { (cx.t(hint)) } } }
             }
-            (forms::reason(cx, "settle", if is_rejected { &state.reason } else { "" }, state.reason_error.as_deref().filter(|_| is_rejected)))
-            (forms::step_up(cx, "settle", &state.step_up))
-            button.button.danger type="submit" { (cx.t(Text::Decide)) }
-        },
-    )
+        }
+        (form.reason())
+    };
+    form.danger(cx.t(Text::Decide), "", &fields)
 }
 
 fn callbacks(cx: &ViewContext, title: Text, callbacks: &[CallbackRow]) -> Markup {

@@ -20,7 +20,7 @@ use crate::{
         cells::{self, Cell, Column, column},
         context::{Right, ViewContext, href, user_href},
         format::{self, with_query},
-        forms::{self, Control, Field, ProofField, field},
+        forms::{self, Control, Field, Form},
         layout::{self, PageBody, Place},
         lists::{number, text, time},
         masked::{Masked, masked},
@@ -29,26 +29,6 @@ use crate::{
     },
     types::{SuspensionScope, UserId},
 };
-
-/// The forms of the page, with what was typed and the errors of a rejected attempt.
-#[derive(Clone, Debug, Default)]
-pub struct UserForms {
-    /// The action that was rejected, as in its address (`grant`, `suspend`, `notes`), with the message.
-    pub rejected: Option<(String, String)>,
-    pub until: String,
-    pub until_error: Option<String>,
-    pub phone_number: String,
-    pub phone_error: Option<String>,
-    pub note: String,
-    pub note_error: Option<String>,
-    pub amount: String,
-    pub amount_error: Option<String>,
-    pub reason: String,
-    pub reason_error: Option<String>,
-    pub step_up: ProofField,
-    /// The largest grant of this role in one act, if it is capped.
-    pub grant_cap: Option<i64>,
-}
 
 /// The page of a user.
 pub struct UserPage {
@@ -60,7 +40,8 @@ pub struct UserPage {
     pub verdict: CoinVerdict,
     /// The author whose notes the viewer may remove; none for all.
     pub remover: Option<String>,
-    pub forms: UserForms,
+    /// The largest grant of the viewer's role in one act, if it is capped.
+    pub grant_cap: Option<i64>,
 }
 
 /// Renders the page of a user.
@@ -127,77 +108,30 @@ fn balances(cx: &ViewContext, user: &UserPage) -> Markup {
             }
         } }
         @if cx.may(Right::GrantCoins) {
-            div.actions {
-                (parts::action_with(cx.t(Text::GrantCoins), "", is_rejected(user, "grant"), &grant(cx, user, "grant")))
-            }
+            div.actions { (grant(cx, user)) }
         }
     }
 }
 
-fn is_rejected(user: &UserPage, path: &str) -> bool {
-    user.forms.rejected.as_ref().is_some_and(|(action, _)| action == path)
+/// Returns the form of an act on the user.
+fn act_form<'view>(cx: &'view ViewContext, user: &UserPage, path: &str) -> Form<'view> {
+    Form::new(cx, path, act(user, path))
 }
 
-fn grant(cx: &ViewContext, user: &UserPage, path: &str) -> Markup {
-    let state = &user.forms;
-    let is_rejected = is_rejected(user, path);
-    let typed = |value: &'_ String| if is_rejected { value.clone() } else { String::new() };
-    let (amount, reason) = (typed(&state.amount), typed(&state.reason));
-    let id = format!("{path}-amount");
-    let error = state.amount_error.as_deref().filter(|_| is_rejected);
-    let detail = state.rejected.as_ref().filter(|_| is_rejected).map(|(_, detail)| detail.as_str());
-    forms::post(
-        cx,
-        &act(user, path),
-        &html! {
-            (forms::rejected(cx, detail))
-            (field(cx, &Field::new("amount", Text::AmountOfChange, Control::Digits, &amount).id(&id).required().hint(Text::AmountHint).error(error)))
-            @if let Some(cap) = state.grant_cap { p.hint { (texts::grant_cap(cx.language, cap)) } }
-            (forms::reason(cx, path, &reason, state.reason_error.as_deref().filter(|_| is_rejected)))
-            (forms::step_up(cx, path, &state.step_up))
-            button.button.primary type="submit" { (cx.t(if path == "grant" { Text::GrantCoins } else { Text::AdjustPoints })) }
-        },
-    )
-}
-
-/// The typed values of a form whose last attempt was rejected.
-struct Rejected<'page> {
-    detail: Option<&'page str>,
-    reason: &'page str,
-    reason_error: Option<&'page str>,
-}
-
-impl<'page> Rejected<'page> {
-    fn of(user: &'page UserPage, path: &str) -> Self {
-        if !is_rejected(user, path) {
-            return Self { detail: None, reason: "", reason_error: None };
-        }
-        let forms = &user.forms;
-        let detail = forms.rejected.as_ref().map(|(_, detail)| detail.as_str());
-        Self { detail, reason: &forms.reason, reason_error: forms.reason_error.as_deref() }
-    }
-
-    /// Returns a typed value with its error.
-    fn typed(&self, value: &'page str, error: Option<&'page str>) -> (&'page str, Option<&'page str>) {
-        if self.detail.is_some() { (value, error) } else { ("", None) }
-    }
+fn grant(cx: &ViewContext, user: &UserPage) -> Markup {
+    let form = act_form(cx, user, "grant");
+    let amount = Field::new("amount", Text::AmountOfChange, Control::Digits, "").required().hint(Text::AmountHint);
+    let fields = html! {
+        (form.field(amount))
+        @if let Some(cap) = user.grant_cap { p.hint { (texts::grant_cap(cx.language, cap)) } }
+        (form.reason())
+    };
+    form.act(cx.t(Text::GrantCoins), "", &fields)
 }
 
 /// Renders a form that asks for a reason, with more fields before it.
-fn act_form(cx: &ViewContext, user: &UserPage, path: &str, (label, hint): (Text, Text), fields: &Markup) -> Markup {
-    let rejected = Rejected::of(user, path);
-    let form = forms::post(
-        cx,
-        &act(user, path),
-        &html! {
-            (forms::rejected(cx, rejected.detail))
-            p.hint { (cx.t(hint)) }
-            (fields)
-            (forms::reason(cx, path, rejected.reason, rejected.reason_error))
-            button.button.primary type="submit" { (cx.t(label)) }
-        },
-    );
-    parts::action_with(cx.t(label), "", is_rejected(user, path), &form)
+fn act_with_reason(form: &Form<'_>, cx: &ViewContext, (label, hint): (Text, Text), fields: &Markup) -> Markup {
+    form.act(cx.t(label), "", &html! { p.hint { (cx.t(hint)) } (fields) (form.reason()) })
 }
 
 const SUSPENSION: &[Column<Suspension>] = &[
@@ -222,8 +156,8 @@ fn scope_options(cx: &ViewContext, user: &UserPage, in_force: bool) -> Vec<(&'st
     offered.iter().map(option).collect()
 }
 
-fn scope_field(cx: &ViewContext, id: &str, options: Vec<(&str, String)>) -> Markup {
-    field(cx, &Field::new("scope", Text::Scope, Control::Select(options), "").id(id).required())
+fn scope_field(form: &Form<'_>, options: Vec<(&str, String)>) -> Markup {
+    form.field(Field::new("scope", Text::Scope, Control::Select(options), "").required())
 }
 
 /// Renders the state of the account with the acts on it.
@@ -237,9 +171,9 @@ fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
             @if suspensions.is_empty() { p.quiet { (cx.t(Text::NeverSuspended)) } } @else { (cells::table(cx, Text::Suspensions, SUSPENSION, suspensions)) }
             div.actions {
                 @if cx.may(Right::Moderate) {
-                    @if !suspended.is_empty() { (act_form(cx, user, "unsuspend", (Text::ResumeUser, Text::ReasonHint), &scope_field(cx, "unsuspend-scope", suspended))) }
+                    @if !suspended.is_empty() { (resume(cx, user, suspended)) }
                     @if !free.is_empty() { (suspend(cx, user, free)) }
-                    @if !user.found.profile.nickname.is_empty() { (act_form(cx, user, "reset-nickname", (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
+                    @if !user.found.profile.nickname.is_empty() { (act_with_reason(&act_form(cx, user, "reset-nickname"), cx, (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
                 }
                 @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
                 @if cx.may(Right::Administer) {
@@ -251,38 +185,27 @@ fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
     )
 }
 
+fn resume(cx: &ViewContext, user: &UserPage, scopes: Vec<(&str, String)>) -> Markup {
+    let form = act_form(cx, user, "unsuspend");
+    act_with_reason(&form, cx, (Text::ResumeUser, Text::ReasonHint), &scope_field(&form, scopes))
+}
+
 fn suspend(cx: &ViewContext, user: &UserPage, scopes: Vec<(&str, String)>) -> Markup {
-    let (until, error) = Rejected::of(user, "suspend").typed(&user.forms.until, user.forms.until_error.as_deref());
-    let until = Field::new("endsAt", Text::SuspendUntil, Control::Moment, until).id("suspend-until").error(error);
-    let fields = html! { (scope_field(cx, "suspend-scope", scopes)) (field(cx, &until.hint(Text::SuspendUntilHint))) };
-    act_form(cx, user, "suspend", (Text::SuspendUser, Text::SuspendHint), &fields)
+    let form = act_form(cx, user, "suspend");
+    let until = Field::new("endsAt", Text::SuspendUntil, Control::Moment, "").hint(Text::SuspendUntilHint);
+    let fields = html! { (scope_field(&form, scopes)) (form.field(until)) };
+    act_with_reason(&form, cx, (Text::SuspendUser, Text::SuspendHint), &fields)
 }
 
 fn move_phone(cx: &ViewContext, user: &UserPage) -> Markup {
-    let rejected = Rejected::of(user, "move");
-    let (number, error) = rejected.typed(&user.forms.phone_number, user.forms.phone_error.as_deref());
-    let number = Field::new("phoneNumber", Text::NewPhoneNumber, Control::Text, number).id("move-phone").required();
-    let fields = html! {
-        (field(cx, &number.error(error)))
-        (forms::step_up(cx, "move", &user.forms.step_up))
-    };
-    act_form(cx, user, "move", (Text::MoveAccount, Text::MoveAccountHint), &fields)
+    let form = act_form(cx, user, "move");
+    let number = form.field(Field::new("phoneNumber", Text::NewPhoneNumber, Control::Text, "").required());
+    act_with_reason(&form, cx, (Text::MoveAccount, Text::MoveAccountHint), &number)
 }
 
 fn export(cx: &ViewContext, user: &UserPage) -> Markup {
-    let rejected = Rejected::of(user, "export");
-    let form = forms::download(
-        cx,
-        &act(user, "export"),
-        &html! {
-            (forms::rejected(cx, rejected.detail))
-            p.hint { (cx.t(Text::ExportHint)) }
-            (forms::reason(cx, "export", rejected.reason, rejected.reason_error))
-            (forms::step_up(cx, "export", &user.forms.step_up))
-            button.button.primary type="submit" { (cx.t(Text::ExportData)) }
-        },
-    );
-    parts::action_with(cx.t(Text::ExportData), "", is_rejected(user, "export"), &form)
+    let form = act_form(cx, user, "export").download();
+    act_with_reason(&form, cx, (Text::ExportData, Text::ExportHint), &html! {})
 }
 
 /// Renders the page that confirms the deletion of an account.
@@ -291,9 +214,8 @@ pub fn confirm_erasure(cx: &ViewContext, confirmation: &forms::ConfirmationView)
 }
 
 fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
-    let rejected = Rejected::of(user, "notes");
-    let (typed, error) = rejected.typed(&user.forms.note, user.forms.note_error.as_deref());
-    let note = Field::new("text", Text::NewNote, Control::Area, typed).id("note-text").required();
+    let form = act_form(cx, user, "notes");
+    let note = Field::new("content", Text::NewNote, Control::Area, "").required().hint(Text::NoteHint).max_length(1000);
     panel(
         "notes",
         cx.t(Text::Notes),
@@ -306,11 +228,7 @@ fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
                     @if user.remover.as_ref().is_none_or(|author| *author == note.author) { (forms::button(cx, &act(user, &format!("notes/{}/remove", note.id)), cx.t(Text::RemoveNote), "small")) }
                 }
             }
-            @if cx.may(Right::FindUsers) { (forms::post(cx, &act(user, "notes"), &html! {
-                (forms::rejected(cx, rejected.detail))
-                (field(cx, &note.hint(Text::NoteHint).max_length(1000).error(error)))
-                button.button.primary type="submit" { (cx.t(Text::AddNote)) }
-            })) }
+            @if cx.may(Right::FindUsers) { (form.render(cx.t(Text::AddNote), &form.field(note))) }
         },
     )
 }

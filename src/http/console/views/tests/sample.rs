@@ -18,14 +18,13 @@ use crate::{
             accounts::CodeMessages,
             directory::UserState,
             identities::{IdentityKey, IdentityProvider, UserIdentity},
-            preferences::NotificationKind,
             staff_notes::StaffNote,
             suspensions::{Suspension, SuspensionSource},
             tokens::Device,
             user_data::Issue,
             users::{Gender, Profile, StoredUser},
         },
-        messaging::feedback::FeedbackState,
+        messaging::feedback::{Feedback, FeedbackReply, FeedbackState, FeedbackThread},
         moderation::{
             engine::{ContentTypes, MatchWay, Severity, Word},
             policy::Service,
@@ -53,23 +52,25 @@ use crate::{
             support::SupportPage,
         },
     },
-    http::console::views::{
-        cells::{Cell, Column, column},
-        chart::{FigureChart, Series, Unit},
-        context::{ConsoleTheme, Right, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
-        format::{ShownCount, ShownMoney, Timestamp, Zone},
-        forms::{self, ConfirmationView, ProofField},
-        layout::Place,
-        list_page::{self, FilterField, Frame, ListPage},
-        lists::{Listing, Rows, number, text, time},
-        masked::Masked,
-        pages::{
-            administrators::*, bulk::*, cleanup::*, feedback::*, figures::*, health::*, log::*, messages::*,
-            missing_coins::*, models::*, moderation::*, orders::*, overview::*, search::*, settings::*, sign_in::*,
-            user::*,
+    http::{
+        admin::sensitive_words::ShownAdvice,
+        console::views::{
+            cells::{Cell, Column, column},
+            chart::{FigureChart, Series, Unit},
+            context::{ConsoleTheme, KeptForm, Right, Role, ViewContext, Viewer, Waiting, href, order_href, user_href},
+            format::{ShownCount, ShownMoney, Timestamp, Zone},
+            forms::{self, ConfirmationView, ProofField},
+            layout::Place,
+            list_page::{self, FilterField, Frame, ListPage},
+            lists::{Listing, Rows, number, text, time},
+            masked::Masked,
+            pages::{
+                administrators::*, bulk::*, cleanup::*, feedback::*, figures::*, health::*, log::*, missing_coins::*,
+                models::*, moderation::*, orders::*, overview::*, search::*, settings::*, sign_in::*, user::*,
+            },
+            parts::GrowthTone,
+            texts::{Language, Text, Tone},
         },
-        parts::GrowthTone,
-        texts::{Language, Text, Tone},
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Currency, Fen, SuspensionScope, UserId},
@@ -96,9 +97,28 @@ pub fn context(language: Language, theme: ConsoleTheme, role: Option<Role>, path
         path: path.into(),
         request_id: "01jd9x2k7m4q8r5t6v3w".into(),
         flash: Vec::new(),
+        kept_form: kept_form(path),
         waiting: Waiting { orders: 3, texts: 12, feedback: 5, alerts: 1 },
         idle_seconds: 1800,
     }
+}
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+/// Returns the form that a page shows again.
+fn kept_form(path: &str) -> Option<KeptForm> {
+    let shown = path.strip_prefix(&href(""))?;
+    let (id, fields, faults): (&str, Pairs, Pairs) = match shown {
+        "users/10001?cause=rejected" => {
+            ("grant", &[("amount", "6000"), ("reason", "lost order")], &[("amount", "At most 200.")])
+        }
+        "moderation/words" => ("add", &[("word", "d"), ("contentTypes", "nickname")], &[("word", "Too short.")]),
+        "feedback" => ("reply-43", &[("text", "Thank you")], &[("text", "The user has no account.")]),
+        "messages/preview" => ("message", &[("title", "维护通知"), ("body", "今晚停机。"), ("kind", "system")], &[]),
+        _ => return None,
+    };
+    let owned = |pairs: Pairs| pairs.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+    Some(KeptForm { id: id.into(), fields: owned(fields), faults: owned(faults) })
 }
 
 fn wave(days: usize, base: i64, swing: i64, seed: i64) -> Vec<i64> {
@@ -468,21 +488,13 @@ pub fn user(cause_name: &str) -> UserPage {
             trade_error: None,
         },
         remover: None,
-        forms: UserForms {
-            grant_cap: Some(200),
-            step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
-            ..UserForms::default()
-        },
+        grant_cap: Some(200),
     }
 }
 
-/// A user page whose form was rejected: what was typed is kept.
+/// A user page with a trade number that was not found.
 pub fn rejected_user() -> UserPage {
     let mut user = user("nothing");
-    user.forms.rejected = Some(("grant".into(), "The amount is above the cap of your role.".into()));
-    user.forms.amount = "6000".into();
-    user.forms.amount_error = Some("At most 200.".into());
-    user.forms.reason = "lost order".into();
     user.verdict.trade_no = "2026".into();
     user.verdict.trade_error = Some("No order has this trade number.".into());
     user
@@ -525,7 +537,6 @@ pub fn order() -> OrderPage {
             reason: None,
             asked_at: ago(2000),
         }),
-        forms: OrderForms::default(),
     }
 }
 
@@ -730,17 +741,7 @@ pub fn words() -> Words {
         version: 12,
         version_in_force: 12,
         changed_at: Some(ago(DAY)),
-        typed_phrase: String::new(),
-        phrase_error: None,
-        typed_word: "d".into(),
-        typed_kind: String::new(),
-        by_sound: true,
-        severity: Severity::Low,
-        typed_tags: "money".into(),
-        content_types: vec!["nickname".into()],
-        word_error: Some("A word has at least two characters.".into()),
-        test_text: "加 薇 信 聊".into(),
-        test_type: "question".into(),
+        proposed_phrase: String::new(),
         tested: Some(Tested {
             action: "block",
             masked_text: "*****聊".into(),
@@ -751,21 +752,22 @@ pub fn words() -> Words {
                 part: "加 薇 信".into(),
             }],
         }),
-        import_lines: "代练,ads\n一".into(),
-        skip_warned: true,
         import: Some(ImportPreview {
-            warnings: vec![WordWarning {
+            warnings: vec![ShownAdvice {
                 word: "电话".into(),
+                normal_form: "电话".into(),
+                is_warning: true,
                 is_ordinary: true,
                 longer_words: vec!["电话机".into(), "打电话".into()],
-                rejected: 7,
-                sentences: 2_000,
+                longer_word_count: 2,
+                rejected_sentences: Vec::new(),
+                rejected_count: 7,
+                sample_size: 2_000,
             }],
             new: vec!["代练".into()],
             existing: 0,
             skipped: vec![(2, "一".into(), "must have at least two letters or digits".into())],
         }),
-        import_error: None,
     }
 }
 
@@ -794,79 +796,43 @@ pub fn services() -> ServicesPage {
         }),
         text: "加 薇 信 聊".into(),
         disagreements: rows(items, 31),
-        rejected: None,
-        step_up: ProofField { is_needed: true, has_authenticator: false, error: None },
     }
 }
 
 pub fn feedback() -> FeedbackPage {
-    let one = |id: &str, text: &str, state, assignee: Option<&str>, replies: Vec<TypedReply>| FeedbackRow {
-        id: id.into(),
-        user_id: (id != "41").then(|| "10001".into()),
-        nickname: "山水蒙".into(),
-        phone_number: Some("138****8000".into()),
-        is_verified: id != "41",
-        text: text.into(),
+    let one = |id: i64, content: &str, state, assignee: Option<&str>| Feedback {
+        id,
+        user: (id != 41).then_some(UserId(10001)),
+        phone_number: Some("13800138000".into()),
+        is_verified: id != 41,
+        content: content.into(),
         state,
         assignee: assignee.map(Into::into),
         created_at: ago(7 * HOUR),
-        replies,
     };
+    let reply = FeedbackReply {
+        author: "alice".into(),
+        content: "您好，已经在开发中，下个版本发布。".into(),
+        created_at: ago(2 * HOUR),
+    };
+    let long = "Dark mode looks great on my phone, but the line texts are cut off when the font is large: supercalifragilisticexpialidocious-supercalifragilisticexpialidocious";
+    let items = [
+        (
+            one(43, "充值了 6 元但是金币没有到账，请帮忙查一下。\n订单是昨天晚上的。", FeedbackState::Open, None),
+            Vec::new(),
+        ),
+        (one(42, "希望增加梅花易数的起卦方式，谢谢！", FeedbackState::InProgress, Some("alice")), vec![reply]),
+        (one(41, long, FeedbackState::Open, None), Vec::new()),
+    ];
+    let items = items.map(|(feedback, replies)| (FeedbackThread { feedback, replies }, "山水蒙".to_owned()));
     FeedbackPage {
         state: "open".into(),
         is_mine: false,
-        items: vec![
-            one(
-                "43",
-                "充值了 6 元但是金币没有到账，请帮忙查一下。\n订单是昨天晚上的。",
-                FeedbackState::Open,
-                None,
-                Vec::new(),
-            ),
-            one(
-                "42",
-                "希望增加梅花易数的起卦方式，谢谢！",
-                FeedbackState::InProgress,
-                Some("alice"),
-                vec![TypedReply {
-                    at: ago(2 * HOUR),
-                    author: "alice".into(),
-                    text: "您好，已经在开发中，下个版本发布。".into(),
-                }],
-            ),
-            one(
-                "41",
-                "Dark mode looks great on my phone, but the line texts are cut off when the font is large: supercalifragilisticexpialidocious-supercalifragilisticexpialidocious",
-                FeedbackState::Open,
-                None,
-                Vec::new(),
-            ),
-        ],
+        items: items.into(),
         total: ShownCount::exact(5),
         next: Some("c1".into()),
         assignees: vec!["alice".into(), "bob".into()],
         faults: Vec::new(),
-        rejected: Some(("41".into(), "Thank you".into(), "The user has no account.".into())),
-    }
-}
-
-fn draft() -> MessageDraft {
-    MessageDraft {
-        title: "维护通知".into(),
-        body: "今晚两点到三点暂停服务。\n给您带来不便，敬请谅解。".into(),
-        kind: NotificationKind::System,
-        audience: "all".into(),
-        ..MessageDraft::default()
-    }
-}
-
-pub fn preview() -> MessagePreview {
-    MessagePreview {
-        draft: draft(),
-        reason: String::new(),
-        reason_error: None,
-        recipients: Some(ShownCount { value: 10_000, is_capped: true }),
-        step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
     }
 }
 
@@ -1045,11 +1011,6 @@ pub fn administrators() -> AdministratorsPage {
         ],
         networks: vec!["203.0.113.0/24".into(), "2001:db8::/32".into()],
         own_address: "203.0.113.24".into(),
-        typed_name: String::new(),
-        name_error: None,
-        password_error: None,
-        network_error: None,
-        typed_network: String::new(),
         step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
     }
 }
@@ -1081,10 +1042,6 @@ pub fn keys() -> Keys {
             key("lost", Role::Owner, "revoked", None),
         ],
         created: Some(("report-bot".into(), "yak_5fQ2hV8xS1m0Zr7cJ4pKd9LwT3bN6yAe".into())),
-        typed_label: String::new(),
-        label_error: None,
-        typed_expiry: String::new(),
-        step_up: ProofField::default(),
     }
 }
 
@@ -1270,7 +1227,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "moderation/words" => pages::moderation::words(cx, &words()),
         "moderation/services" => pages::moderation::services(cx, &services()),
         "feedback" => pages::feedback::page(cx, &feedback()),
-        "messages/preview" => pages::messages::preview(cx, &preview()),
+        "messages/preview" => pages::messages::preview(cx, Some(ShownCount { value: 10_000, is_capped: true })),
         "health" => pages::health::page(cx, &health()),
         _ if path.starts_with("logs") => pages::log::page(cx, &log()),
         "administrators" => pages::administrators::administrators(cx, &administrators()),
