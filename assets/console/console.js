@@ -8,7 +8,7 @@
   const say = text => { const box = find("#announce"); if (text) { box.textContent = ""; setTimeout(() => { box.textContent = text }, 60) } };
 
   // Typed text survives a lost session, secrets do not.
-  const fields = form => [...form.elements].filter(field => /^(?!totp$|id$)./.test(field.name)
+  const fields = form => [...form.elements].filter(field => /^(?!totp$|ids?$)./.test(field.name)
     && !["hidden", "password", "file", "submit", "button"].includes(field.type));
   const isBox = field => ["checkbox", "radio"].includes(field.type);
   const store = run => { try { return run(sessionStorage) } catch { return null } };
@@ -46,7 +46,7 @@
     const copy = event.target.closest("[data-copy]"), pick = event.target.closest("[data-select-all]"), menu = find(".account[open]");
     if (copy) try { await navigator.clipboard.writeText(copy.dataset.copy); say(copy.dataset.done) } catch {}
     if (pick) {
-      const boxes = [...pick.form].filter(box => box.name == "id"), value = boxes.some(box => !box.checked);
+      const boxes = all("[type=checkbox]", pick.form), value = boxes.some(box => !box.checked);
       boxes.forEach(box => { box.checked = value });
     }
     if (menu && !menu.contains(event.target)) menu.open = false;

@@ -67,16 +67,18 @@ fn moderators_decide_about_texts_in_review() {
     let decide = |fields: &[(&str, &str)]| browser.post(page, page, fields);
     decide(&[("decision", "uphold"), ("reason", "gambling")]).expect(422);
     let kept =
-        decide(&[("id", "1"), ("decision", "acquit"), ("reason", ""), ("phrase", "明天堵博")]).expect(422).text();
+        decide(&[("form", "review"), ("ids", "1"), ("decision", "acquit"), ("reason", ""), ("phrase", "明天堵博")])
+            .expect(422)
+            .text();
     assert!(kept.contains("value=\"明天堵博\"") && kept.contains("review-reason-error"), "{kept}");
-    let upheld = [("id", "1"), ("id", "2"), ("id", "99"), ("decision", "uphold"), ("reason", "gambling")];
+    let upheld = [("ids", "1"), ("ids", "2"), ("ids", "99"), ("decision", "uphold"), ("reason", "gambling")];
     let results = decide(&upheld).expect(200).text();
     assert_eq!(results.matches("<code>99</code>").count(), 1, "{results}");
     assert_eq!(server.value::<i64>("select count(*) from violations"), 2);
-    let acquitted = [("id", "3"), ("decision", "acquit"), ("reason", "a joke"), ("phrase", "今天堵博")];
+    let acquitted = [("ids", "3"), ("decision", "acquit"), ("reason", "a joke"), ("phrase", "今天堵博")];
     decide(&acquitted).expect(200);
     assert_eq!(server.value::<i64>("select count(*) from allowed_phrases where phrase = '今天堵博'"), 1);
-    browser.post(page, "moderation/review/undo", &[("id", "2")]).expect(200);
+    browser.post(page, "moderation/review/undo", &[("ids", "2")]).expect(200);
     assert_eq!(server.value::<i64>("select count(*) from violations"), 1);
     // A wrong refusal, from the page of the violation.
     let violation = "moderation/violations/1";

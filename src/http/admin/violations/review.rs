@@ -137,17 +137,17 @@ pub async fn list(context: RequestContext, params: ListReviewsParams) -> Result<
 #[serde(rename_all = "camelCase")]
 pub struct ReviewResult {
     #[schema(example = "7")]
-    id: String,
+    pub id: String,
     /// The new state; null if nothing changed.
-    state: Option<ReviewState>,
+    pub state: Option<ReviewState>,
     /// `not_found`; `already_exists` for a text that somebody decided about before; `already_undone` without a decision to
     /// undo; `too_late` to undo one.
     #[schema(example = json!(null))]
-    error: Option<&'static str>,
+    pub error: Option<&'static str>,
     /// `does_not_acquit` if the allowed phrase does not cover every match in the text; absent otherwise.
     #[schema(example = "does_not_acquit", required = false, nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'static str>,
+    pub warning: Option<&'static str>,
 }
 
 impl From<ReviewOutcome> for ReviewResult {
@@ -164,7 +164,7 @@ impl From<ReviewOutcome> for ReviewResult {
 /// The outcomes, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub struct ReviewResults {
-    items: Vec<ReviewResult>,
+    pub items: Vec<ReviewResult>,
 }
 
 pub async fn decide(context: RequestContext, params: DecideReviewsParams) -> Result<Json<ReviewResults>> {

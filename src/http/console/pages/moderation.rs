@@ -14,20 +14,14 @@ use crate::{
         identity::staff_acts,
         moderation::{
             acquittals::{self, Acquittal},
-            reviews::Review,
-            violations::{self, ViolationRecord},
+            violations,
         },
     },
     error::{Code, Result},
     http::console::{
         acts,
         request::{ConsoleRequest, ok},
-        views::{
-            context::href,
-            format::encode,
-            layout::Place,
-            pages::moderation::{self as view, ViolationRow},
-        },
+        views::{context::href, format::encode, layout::Place, pages::moderation as view},
     },
 };
 
@@ -66,36 +60,7 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let id = console.parameter("id").parse().map_err(|_| Code::NotFound)?;
     let found = console.context.report(move |app| violations::find(&app.core, id)).await?;
     console.context.meta.subject.get_or_init(|| found.user);
-    ok(view::rejected_text(&console.view()?, &row(found)))
-}
-
-fn row(found: ViolationRecord) -> ViolationRow {
-    ViolationRow {
-        id: found.id.to_string(),
-        user_id: found.user.to_string(),
-        content_type: found.content_type,
-        kind: found.violation_type,
-        masked_text: found.masked_text,
-        matched_words: found.words,
-        provider: found.provider,
-        created_at: found.at,
-        review: found.acquitted_at.map(|_| "wrongly_refused".to_owned()),
-    }
-}
-
-/// Returns the fields that a review shares with a rejected text.
-pub fn fields_of_review(review: Review) -> ViolationRow {
-    ViolationRow {
-        id: review.id.to_string(),
-        user_id: review.user.to_string(),
-        content_type: review.content_type,
-        kind: review.violation_type,
-        masked_text: review.masked_text,
-        matched_words: review.words,
-        provider: review.provider,
-        created_at: review.at,
-        review: None,
-    }
+    ok(view::rejected_text(&console.view()?, &found))
 }
 
 /// Marks a rejected text as wrongly refused, and says what a phrase allowed with it does not do.

@@ -2,35 +2,31 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{body::Body, http::Response};
 
-use super::moderation::fields_of_review;
 use crate::{
     app::App,
     domain::{
         identity::users,
         moderation::{
-            acquittals,
-            engine::MatchWay,
-            phrase_warning::PhraseWarning,
-            reviews::{self, BulkDecision, MAX_DECISIONS, Review, ReviewDecision, ReviewOutcome, ReviewState},
+            reviews::{self, Review, ReviewState},
             violations,
         },
     },
-    error::{Code, Error, Fault, FieldCode, Result, Sentence},
+    error::Result,
     http::{
+        admin::violations::review::{self as api, ReviewResult, ReviewResults},
         console::{
-            request::{ConsoleRequest, message_of, ok, page},
+            acts,
+            request::{ConsoleRequest, ok},
             views::{
                 format::ShownCount,
-                pages::moderation::{self as view, DecidedRow, ReviewItem, ReviewPage},
-                texts::Text,
+                pages::moderation::{self as view, ReviewItem, ReviewPage},
             },
         },
-        reply,
+        endpoint::Handler,
+        params::Parameters,
+        reply::Json,
     },
     types::PageRequest,
 };
@@ -58,13 +54,8 @@ async fn collect(console: &ConsoleRequest) -> Result<ReviewPage> {
             Ok(ReviewPage {
                 items: waiting.items.into_iter().map(|review| item(app, review)).collect::<Result<_>>()?,
                 waiting: ShownCount::exact(total),
-                decided: decided.into_iter().map(decided_row).collect(),
+                decided,
                 results: Vec::new(),
-                reason: String::new(),
-                reason_error: None,
-                phrase: String::new(),
-                phrase_error: None,
-                rejected: None,
             })
         })
         .await
@@ -73,77 +64,32 @@ async fn collect(console: &ConsoleRequest) -> Result<ReviewPage> {
 fn item(app: &App, review: Review) -> Result<ReviewItem> {
     let nickname = app.core.store.read(|tx| users::profile_in(tx, review.user))?.nickname;
     let earlier = violations::of_user(&app.core, review.user)?.total;
-    let ways = review.ways.iter().filter_map(|way| MatchWay::from_name(way)).collect();
-    let text = review.excerpt.clone();
-    Ok(ReviewItem { violation: fields_of_review(review), text, ways, nickname, earlier })
-}
-
-fn decided_row(review: Review) -> DecidedRow {
-    DecidedRow {
-        id: review.id.to_string(),
-        text: if review.excerpt.is_empty() { review.masked_text } else { review.excerpt },
-        state: review.state,
-        by: review.decided_by.unwrap_or_default(),
-        at: review.decided_at.unwrap_or(review.at),
-    }
+    Ok(ReviewItem { review, nickname, earlier })
 }
 
 /// Decides about the selected texts, and shows the outcome of each.
 pub async fn decide(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    match try_decide(&console).await {
-        Ok(outcomes) => show_results(&console, outcomes).await,
-        Err(error) if error.code == Code::Internal => Err(error),
-        Err(error) => {
-            let mut shown = collect(&console).await?;
-            console.form.get("reason").clone_into(&mut shown.reason);
-            console.form.get("phrase").clone_into(&mut shown.phrase);
-            shown.reason_error = console.fault_of(&error, "reason");
-            shown.phrase_error = console.fault_of(&error, "phrase");
-            let is_named = shown.reason_error.is_some() || shown.phrase_error.is_some();
-            shown.rejected = (!is_named)
-                .then(|| console.fault_of(&error, "ids").unwrap_or_else(|| message_of(&error, console.language())));
-            Ok(page(reply::status(error.code), view::review(&console.view()?, &shown)))
-        }
-    }
-}
-
-async fn try_decide(console: &ConsoleRequest) -> Result<Vec<ReviewOutcome>> {
-    let ids = selected(console)?;
-    let decision = ReviewDecision::from_name(console.form.get("decision")).ok_or(Code::InvalidRequest)?;
-    let by = console.context.authority(Some(console.require_reason()?))?;
-    let app = &console.context.app;
-    let has_phrase = decision == ReviewDecision::Acquit && console.form.find("phrase").is_some();
-    let phrase =
-        if has_phrase { Some(console.required_text("phrase", app.core.config.limits.word as usize)?) } else { None };
-    let bulk = BulkDecision { ids, decision, phrase };
-    let outcomes = console.context.committed(reviews::decide(&app.core, bulk, by)).await?;
-    if has_phrase {
-        return console.context.blocking(move |app| acquittals::apply_phrase(&app.moderation, outcomes)).await;
-    }
-    Ok(outcomes)
+    act(console, api::decide).await
 }
 
 /// Undoes decisions.
 pub async fn undo(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    let ids = selected(&console)?;
-    let outcomes = console.context.committed(reviews::undo(&console.context.app.core, ids)).await?;
-    show_results(&console, outcomes).await
+    act(console, api::undo).await
 }
 
-fn selected(console: &ConsoleRequest) -> Result<Vec<i64>> {
-    let ids: Vec<_> = console.form.all("id").filter_map(|id| id.parse().ok()).take(MAX_DECISIONS).collect();
-    if ids.is_empty() {
-        return Err(Error::field(
-            "ids",
-            Fault::new(FieldCode::Required, Sentence::for_reader(console.text(Text::SelectTexts))),
-        ));
+async fn act<P: Parameters>(
+    console: Arc<ConsoleRequest>,
+    handler: impl Handler<P, Json<ReviewResults>>,
+) -> Result<Response<Body>> {
+    match acts::perform(&console, &handler).await {
+        Ok(Json(results)) => {
+            let outcome = |result: ReviewResult| {
+                let state = result.state.map_or("", ReviewState::name);
+                (result.id, result.warning.or(result.error).unwrap_or(state))
+            };
+            let results = results.items.into_iter().map(outcome).collect();
+            ok(view::review(&console.view()?, &ReviewPage { results, ..collect(&console).await? }))
+        }
+        Err(error) => acts::reject(&console, error).await,
     }
-    Ok(ids)
-}
-
-async fn show_results(console: &ConsoleRequest, outcomes: Vec<ReviewOutcome>) -> Result<Response<Body>> {
-    let mut shown = collect(console).await?;
-    let name = |outcome: &ReviewOutcome| outcome.warning.map_or_else(|| outcome.name(), PhraseWarning::name);
-    shown.results = outcomes.iter().map(|outcome| (outcome.id.to_string(), name(outcome).to_owned())).collect();
-    Ok(page(StatusCode::OK, view::review(&console.view()?, &shown)))
 }

@@ -65,6 +65,11 @@ impl<'view> Form<'view> {
         kept.fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }
 
+    /// Returns true if the form is shown again, so that it must be open.
+    pub const fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Returns true if a box of several was ticked.
     pub fn has(&self, name: &str, value: &str) -> bool {
         self.kept.is_some_and(|kept| kept.fields.iter().any(|(field, typed)| field == name && typed == value))
@@ -114,7 +119,7 @@ impl<'view> Form<'view> {
 
     /// Renders a button that opens the form, which has a button of its own.
     pub fn act_with_button(&self, label: &str, class: &str, fields: &Markup, button: &Markup) -> Markup {
-        parts::action_with(label, class, self.kept.is_some(), &self.with_button(fields, button))
+        parts::action_with(label, class, self.is_kept(), &self.with_button(fields, button))
     }
 }
 

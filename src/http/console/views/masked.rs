@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     context::{Right, ViewContext, user_href},
-    forms,
+    forms::Form,
     parts::copyable,
     texts::Text,
 };
@@ -22,19 +22,16 @@ pub struct Masked {
 
 /// Renders a masked value with a form that reveals it. A reveal needs a reason and is audited.
 pub fn masked(cx: &ViewContext, value: &Masked, name: Text) -> Markup {
+    let form = Form::new(cx, format!("reveal-{}", value.kind), format!("{}/reveal", user_href(&value.id)));
+    let form = form.hidden("kind", value.kind);
     html! {
         // A reveal is done once its page is shown, so the typed reason is forgotten.
         span.masked data-kept-done[value.is_revealed] {
             @if value.is_revealed { (copyable(cx, &value.shown)) } @else { code { (value.shown) } }
             @if !value.is_revealed && cx.may(Right::SupportUsers) {
-                details.act {
+                details.act open[form.is_kept()] {
                     summary.button.small { (cx.t(Text::Reveal)) span.sr { " " (cx.t(name)) } }
-                    (forms::post(cx, &format!("{}/reveal", user_href(&value.id)), &html! {
-                        input type="hidden" name="kind" value=(value.kind);
-                        (forms::reason(cx, &format!("reveal-{}", value.kind), "", None))
-                        p.hint { (cx.t(Text::RevealIsAudited)) }
-                        button.button.primary type="submit" { (cx.t(Text::Reveal)) }
-                    }))
+                    (form.render(cx.t(Text::Reveal), &html! { (form.reason()) p.hint { (cx.t(Text::RevealIsAudited)) } }))
                 }
             }
         }

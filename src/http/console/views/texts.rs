@@ -88,7 +88,6 @@ texts! {
     PasswordsDiffer: "两次输入的密码不一致", "The passwords differ.";
     NotAChoice: "没有这个选项，请重新选择", "There is no such choice. Pick another one.";
     FilterRejected: "筛选条件有误，未列出任何内容。", "The filter has a fault, so nothing is listed.";
-    NotAnAmount: "请填写大于零的金额，如 6.00", "Enter an amount above zero, such as 6.00.";
     ActionDone: "操作已完成。", "Done.";
     // Navigation.
     AreaIdentity: "用户", "Identity";
@@ -294,7 +293,6 @@ texts! {
     Points: "点数", "Points";
     Asset: "币种", "Asset";
     GrantCoins: "调整金币", "Grant coins";
-    AdjustPoints: "调整点数", "Adjust points";
     AmountOfChange: "变动数量", "Change";
     AmountHint: "扣减请填负数", "A negative number takes away";
     NotACoinChange: "请填写不为 0 的整数，例如 10 或 -10", "Type a whole number other than 0, such as 10 or -10";
@@ -526,7 +524,6 @@ texts! {
     ReviewLead: "这些文字已放行，但有疑点。认定违规会记录违规并清空仍在使用的昵称；一天内可以撤销。", "These texts passed, but are suspect. Upholding the suspicion records a violation and clears a nickname in use. Decisions can be undone for a day.";
     AcquitTexts: "没有问题", "Acquit";
     UpholdTexts: "认定违规", "Uphold";
-    SelectTexts: "请先选择文字", "Select texts first";
     ReviewPhraseHint: "可选：今后放行此短语，仅用于放行的决定", "Optional: allow this phrase from now on; only if the text is innocent";
     LastDecisions: "最近的决定", "Last decisions";
     TheText: "文字", "Text";

@@ -7,7 +7,7 @@ use crate::{
         moderation::{
             engine::{ContentType, MatchWay, Severity},
             policy::Service,
-            reviews::ReviewState,
+            reviews::Review,
             shadow_mode::Disagreement,
             violations::{NameCount, ViolationRecord, Violator},
             words::WordEntry,
@@ -28,21 +28,6 @@ use crate::{
         },
     },
 };
-
-/// A refused text on its page, or in the review queue.
-#[derive(Clone, Debug)]
-pub struct ViolationRow {
-    pub id: String,
-    pub user_id: String,
-    pub content_type: String,
-    pub kind: String,
-    pub masked_text: String,
-    pub matched_words: Vec<String>,
-    pub provider: String,
-    pub created_at: Timestamp,
-    /// The decision of a moderator: `confirmed`, `wrongly_refused` or none.
-    pub review: Option<String>,
-}
 
 /// The columns of a list of refused texts.
 pub const VIOLATION: &[Column<ViolationRecord>] = &[
@@ -98,44 +83,37 @@ pub fn statistics(cx: &ViewContext, types: &[NameCount], frequent: &[Violator]) 
 }
 
 /// Renders one refused text with its masked parts marked.
-pub fn rejected_text(cx: &ViewContext, row: &ViolationRow) -> Markup {
+pub fn rejected_text(cx: &ViewContext, found: &ViolationRecord) -> Markup {
+    let (id, user) = (found.id.to_string(), found.user.to_string());
     let body = html! {
-        (layout::heading(cx.t(Text::Violation), Some(&row.id), &html! { a.button href=(href("moderation")) { (cx.t(Text::Violations)) } }))
+        (layout::heading(cx.t(Text::Violation), Some(&id), &html! { a.button href=(href("moderation")) { (cx.t(Text::Violations)) } }))
         section.card aria-label=(cx.t(Text::MaskedText)) {
-            @if row.masked_text.is_empty() { p.empty { (cx.t(Text::TextErased)) } } @else {
-                p.message.quoted { bdi { @for (part, is_masked) in masked_parts(&row.masked_text) {
+            @if found.masked_text.is_empty() { p.empty { (cx.t(Text::TextErased)) } } @else {
+                p.message.quoted { bdi { @for (part, is_masked) in masked_parts(&found.masked_text) {
                     @if is_masked { mark { (part) } } @else { (part) }
                 } } }
             }
             (facts(cx, &[
-                (Text::ViolationType, html! { (texts::code(cx.language, &row.kind)) }),
-                (Text::MatchedWords, html! { @for word in &row.matched_words { span.badge.neutral { (word) } " " } }),
-                (Text::ContentType, html! { (texts::code(cx.language, &row.content_type)) }),
-                (Text::User, parts::user_link(cx, &row.user_id)),
-                (Text::DetectedBy, html! { (texts::code(cx.language, &row.provider)) }),
-                (Text::Time, cx.time(row.created_at)),
+                (Text::ViolationType, html! { (texts::code(cx.language, &found.violation_type)) }),
+                (Text::MatchedWords, html! { @for word in &found.words { span.badge.neutral { (word) } " " } }),
+                (Text::ContentType, html! { (texts::code(cx.language, &found.content_type)) }),
+                (Text::User, parts::user_link(cx, &user)),
+                (Text::DetectedBy, html! { (texts::code(cx.language, &found.provider)) }),
+                (Text::Time, cx.time(found.at)),
             ]))
             div.actions {
-                (user_action(cx, &row.id, &row.user_id))
-                @if let Some(review) = &row.review { (parts::state(cx, review)) } @else { (acquit(cx, row)) }
+                (user_action(cx, &id, &user))
+                @if found.acquitted_at.is_some() { (parts::state(cx, "wrongly_refused")) } @else { (acquit(cx, &id)) }
             }
         }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Violation), Place::Violations, body))
 }
 
-fn acquit(cx: &ViewContext, row: &ViolationRow) -> Markup {
-    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, "").id("acquit-phrase");
-    let form = forms::post(
-        cx,
-        &href(&format!("moderation/violations/{}/acquit", row.id)),
-        &html! {
-            (field(cx, &phrase.hint(Text::ReviewPhraseHint)))
-            (forms::reason(cx, "acquit", "", None))
-            button.button.primary type="submit" { (cx.t(Text::WronglyRefused)) }
-        },
-    );
-    parts::action(cx.t(Text::WronglyRefused), "", &form)
+fn acquit(cx: &ViewContext, id: &str) -> Markup {
+    let form = Form::new(cx, "acquit", href(&format!("moderation/violations/{id}/acquit")));
+    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, "").hint(Text::ReviewPhraseHint);
+    form.act(cx.t(Text::WronglyRefused), "", &html! { (form.field(phrase)) (form.reason()) })
 }
 
 /// Splits a masked text into runs of asterisks and other runs; true for asterisks.
@@ -154,18 +132,14 @@ fn masked_parts(text: &str) -> Vec<(&str, bool)> {
 
 fn user_action(cx: &ViewContext, id: &str, user: &str) -> Markup {
     let user = user_href(user);
-    let form = forms::post(
-        cx,
-        &format!("{user}/reset-nickname"),
-        &html! {
-            (forms::reason(cx, &format!("violation-{id}"), "", None))
-            div.actions {
-                button.button type="submit" { (cx.t(Text::ResetNickname)) }
-                button.button.danger type="submit" formaction={ (user) "/suspend" } { (cx.t(Text::SuspendUser)) }
-            }
-        },
-    );
-    parts::action(cx.t(Text::ActOnUser), "small", &form)
+    let form = Form::new(cx, format!("violation-{id}"), format!("{user}/reset-nickname"));
+    let buttons = html! {
+        div.actions {
+            button.button type="submit" { (cx.t(Text::ResetNickname)) }
+            button.button.danger type="submit" formaction={ (user) "/suspend" } { (cx.t(Text::SuspendUser)) }
+        }
+    };
+    form.act_with_button(cx.t(Text::ActOnUser), "small", &form.reason(), &buttons)
 }
 
 /// Renders counts with bars.
@@ -179,63 +153,41 @@ fn bars(cx: &ViewContext, counts: &[NameCount]) -> Markup {
 }
 
 /// A text in the review queue.
-#[derive(Clone, Debug)]
 pub struct ReviewItem {
-    pub violation: ViolationRow,
-    /// The text as written.
-    pub text: String,
-    /// The ways in which its words were found.
-    pub ways: Vec<MatchWay>,
+    pub review: Review,
     pub nickname: String,
     /// Earlier violations of the user.
     pub earlier: i64,
 }
 
-/// A text that a moderator decided about.
-#[derive(Clone, Debug)]
-pub struct DecidedRow {
-    pub id: String,
-    pub text: String,
-    pub state: ReviewState,
-    pub by: String,
-    pub at: Timestamp,
-}
-
 /// The review queue, oldest first, with the last decisions.
-#[derive(Clone, Debug)]
 pub struct ReviewPage {
     pub items: Vec<ReviewItem>,
     pub waiting: format::ShownCount,
-    pub decided: Vec<DecidedRow>,
+    pub decided: Vec<Review>,
     /// Results of the last bulk action: id and the code of its outcome.
-    pub results: Vec<(String, String)>,
-    pub reason: String,
-    pub reason_error: Option<String>,
-    pub phrase: String,
-    pub phrase_error: Option<String>,
-    /// The message of a rejected action without a field.
-    pub rejected: Option<String>,
+    pub results: Vec<(String, &'static str)>,
 }
 
 /// Renders the review queue.
 pub fn review(cx: &ViewContext, page: &ReviewPage) -> Markup {
-    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, &page.phrase).id("review-phrase");
-    let phrase = phrase.hint(Text::ReviewPhraseHint).error(page.phrase_error.as_deref());
+    let form = Form::new(cx, "review", href("moderation/review"));
+    let phrase = Field::new("phrase", Text::AllowPhrase, Control::Text, "").hint(Text::ReviewPhraseHint);
     let body = html! {
         (layout::heading(cx.t(Text::ReviewQueue), Some(cx.t(Text::ReviewLead)), &html! { span.hint { (texts::waiting(cx.language, &page.waiting.text())) } }))
-        (forms::rejected(cx, page.rejected.as_deref()))
         @if !page.results.is_empty() {
             (panel("results", cx.t(Text::Results), &lists::table(cx, Text::Results, &[text(Text::Id), text(Text::Outcome)], page.results.iter().map(|(id, outcome)| vec![
                 html! { code { (id) } }, parts::state(cx, outcome),
             ]))))
         }
         @if page.items.is_empty() { section.card { p.empty { (cx.t(Text::QueueEmpty)) } } } @else {
-            (forms::post(cx, &href("moderation/review"), &html! {
+            (form.with_button(&html! {
                 ul.queue { @for item in &page.items { li.card { (queued(cx, item)) } } }
+            }, &html! {
                 section.card.bulk aria-label=(cx.t(Text::BulkAction)) {
                     p { button.button.small type="button" hidden data-select-all { (cx.t(Text::SelectAll)) } }
-                    (forms::reason(cx, "review", &page.reason, page.reason_error.as_deref()))
-                    (field(cx, &phrase))
+                    (form.reason())
+                    (form.field(phrase))
                     div.actions {
                         button.button type="submit" name="decision" value="acquit" { (cx.t(Text::AcquitTexts)) }
                         button.button.primary type="submit" name="decision" value="uphold" { (cx.t(Text::UpholdTexts)) }
@@ -243,51 +195,47 @@ pub fn review(cx: &ViewContext, page: &ReviewPage) -> Markup {
                 }
             }))
         }
-        @if !page.decided.is_empty() { (panel("decided", cx.t(Text::LastDecisions), &decided(cx, &page.decided))) }
+        @if !page.decided.is_empty() { (panel("decided", cx.t(Text::LastDecisions), &cells::table(cx, Text::LastDecisions, DECIDED, &page.decided))) }
     };
     layout::page(cx, &PageBody::new(cx.t(Text::ReviewQueue), Place::Review, body))
 }
 
 fn queued(cx: &ViewContext, item: &ReviewItem) -> Markup {
-    let row = &item.violation;
+    let review = &item.review;
     html! {
-        label.pick { input type="checkbox" name="id" value=(row.id); span.quoted { bdi { (item.text) } } }
+        label.pick { input type="checkbox" name="ids" value=(review.id); span.quoted { bdi { (review.excerpt) } } }
         p.marks {
-            (parts::badge(Tone::Notice, texts::code(cx.language, &row.kind)))
-            (parts::badge(Tone::Neutral, texts::code(cx.language, &row.content_type)))
-            @for way in &item.ways { (parts::badge(Tone::Neutral, cx.word(way))) }
-            @for word in &row.matched_words { span.badge.neutral { mark { (word) } } }
+            (parts::badge(Tone::Notice, texts::code(cx.language, &review.violation_type)))
+            (parts::badge(Tone::Neutral, texts::code(cx.language, &review.content_type)))
+            @for way in review.ways.iter().filter_map(|way| MatchWay::from_name(way)) { (parts::badge(Tone::Neutral, cx.word(&way))) }
+            @for word in &review.words { span.badge.neutral { mark { (word) } } }
         }
         p.hint {
-            (parts::user_link(cx, &row.user_id)) " " (item.nickname) " · " (texts::earlier(cx.language, item.earlier)) " · " (texts::code(cx.language, &row.provider)) " · " (cx.time(row.created_at))
+            (parts::user_link(cx, &review.user.to_string())) " " (item.nickname) " · " (texts::earlier(cx.language, item.earlier)) " · " (texts::code(cx.language, &review.provider)) " · " (cx.time(review.at))
         }
     }
 }
 
-fn decided(cx: &ViewContext, rows: &[DecidedRow]) -> Markup {
-    let columns = [text(Text::TheText), text(Text::Outcome), text(Text::Actor), time(Text::Time), text(Text::Action)];
-    lists::table(
-        cx,
-        Text::LastDecisions,
-        &columns,
-        rows.iter().map(|row| {
-            vec![
-                html! { span.quoted { (row.text) } },
-                parts::state(cx, &row.state),
-                html! { code { (row.by) } },
-                cx.cell_time(row.at),
-                forms::post(
-                    cx,
-                    &href("moderation/review/undo"),
-                    &html! {
-                        input type="hidden" name="id" value=(row.id);
-                        button.button.small type="submit" { (cx.t(Text::Undo)) span.sr { " " (row.id) } }
-                    },
-                ),
-            ]
-        }),
-    )
-}
+/// The columns of texts that were decided about.
+const DECIDED: &[Column<Review>] = &[
+    column(text(Text::TheText), |review| {
+        // The text as written is cleared a day after the decision.
+        Cell::Quoted(if review.excerpt.is_empty() { &review.masked_text } else { &review.excerpt }.clone())
+    }),
+    column(text(Text::Outcome), |review| Cell::state(review.state)),
+    column(text(Text::Actor), |review| Cell::optional(review.decided_by.clone(), Cell::Code)),
+    column(time(Text::Time), |review| Cell::Time(review.decided_at.unwrap_or(review.at))),
+    column(text(Text::Action), |review| {
+        let id = review.id;
+        Cell::html(move |cx| {
+            let form = html! {
+                input type="hidden" name="ids" value=(id);
+                button.button.small type="submit" { (cx.t(Text::Undo)) span.sr { " " (id) } }
+            };
+            forms::post(cx, &href("moderation/review/undo"), &form)
+        })
+    }),
+];
 
 /// The columns of the word list.
 const WORD: &[Column<WordEntry>] = &[

@@ -28,8 +28,9 @@ use crate::{
         moderation::{
             engine::{ContentTypes, MatchWay, Severity, Word},
             policy::Service,
-            reviews::ReviewState,
+            reviews::{Review, ReviewState},
             shadow_mode::Disagreement,
+            violations::ViolationRecord,
             words::WordEntry,
         },
         money::{
@@ -114,6 +115,7 @@ fn kept_form(path: &str) -> Option<KeptForm> {
         }
         "moderation/words" => ("add", &[("word", "d"), ("contentTypes", "nickname")], &[("word", "Too short.")]),
         "feedback" => ("reply-43", &[("text", "Thank you")], &[("text", "The user has no account.")]),
+        "moderation/review" => ("review", &[("phrase", "a")], &[("phrase", "must be on one line")]),
         "messages/preview" => ("message", &[("title", "维护通知"), ("body", "今晚停机。"), ("kind", "system")], &[]),
         _ => return None,
     };
@@ -161,28 +163,19 @@ fn chart<'a>(
     FigureChart { id: id.into(), title, unit, label: Text::Day, labels: days(30), series: list, has_bars: bars }
 }
 
-fn violation_rows() -> Vec<ViolationRow> {
-    [
-        ("一起**吧，加我 ***", "gambling", "question", "赌博", None),
-        ("代开**，稳定可靠", "ads", "nickname", "发票", Some("confirmed")),
-        ("反**宣传日问卦", "fraud", "question", "洗钱", Some("wrongly_refused")),
-        ("<b>hostile</b> ** \"nickname\"", "abuse", "nickname", "abuse", None),
-        ("加微 *********", "contact", "signature", "contact", None),
-    ]
-    .iter()
-    .enumerate()
-    .map(|(index, (text, kind, content, word, review))| ViolationRow {
-        id: format!("{}", 701 - index),
-        user_id: format!("{}", 10_230 + index),
-        content_type: (*content).into(),
-        kind: (*kind).into(),
-        masked_text: (*text).into(),
-        matched_words: vec![(*word).into()],
-        provider: if index % 2 == 0 { "local" } else { "aliyun" }.into(),
-        created_at: ago(index as i64 * 3 * HOUR + 5 * MINUTE),
-        review: review.map(Into::into),
-    })
-    .collect()
+fn violation() -> ViolationRecord {
+    ViolationRecord {
+        id: 701,
+        user: UserId(10_230),
+        content_type: "question".into(),
+        violation_type: "gambling".into(),
+        words: vec!["赌博".into()],
+        masked_text: "<b>hostile</b> 一起**吧，加我 ***".into(),
+        provider: "local".into(),
+        at: ago(5 * MINUTE),
+        acquitted_at: None,
+        acquitted_by: None,
+    }
 }
 
 fn rows<T>(items: Vec<T>, total: u64) -> Listing<T> {
@@ -687,31 +680,29 @@ pub fn bulk_results() -> BulkResults {
 }
 
 pub fn review() -> ReviewPage {
+    let review = |id, excerpt: &str, state, decided_by: Option<&str>| Review {
+        id,
+        user: UserId(10_230),
+        content_type: "question".into(),
+        violation_type: "gambling".into(),
+        words: vec!["赌博".into()],
+        ways: vec!["fuzzy".into(), "sound".into()],
+        excerpt: excerpt.into(),
+        masked_text: "一起***吧".into(),
+        provider: "local".into(),
+        at: ago(3 * HOUR),
+        state,
+        decided_at: decided_by.map(|_| ago(2 * HOUR)),
+        decided_by: decided_by.map(Into::into),
+        violation: None,
+    };
+    let waiting = |id| review(id, "一起du博<b>hostile</b>吧", ReviewState::Waiting, None);
+    let item = |id| ReviewItem { review: waiting(id), nickname: "云雷屯".into(), earlier: 3 };
     ReviewPage {
-        items: violation_rows()
-            .into_iter()
-            .map(|violation| ReviewItem {
-                violation,
-                text: "一起du博<b>吧".into(),
-                ways: vec![MatchWay::Fuzzy, MatchWay::Sound],
-                nickname: "云雷屯".into(),
-                earlier: 3,
-            })
-            .collect(),
+        items: vec![item(701), item(700)],
         waiting: ShownCount::exact(12),
-        decided: vec![DecidedRow {
-            id: "698".into(),
-            text: "<b>hostile text</b>".into(),
-            state: ReviewState::Acquitted,
-            by: "admin:alice".into(),
-            at: ago(2 * HOUR),
-        }],
-        results: vec![("700".into(), "upheld".into()), ("699".into(), "already_exists".into())],
-        reason: "advertising".into(),
-        reason_error: None,
-        phrase: String::new(),
-        phrase_error: Some("must be on one line".into()),
-        rejected: Some("Select texts first".into()),
+        decided: vec![review(698, "<b>hostile text</b>", ReviewState::Acquitted, Some("admin:alice"))],
+        results: vec![("700".into(), "upheld"), ("699".into(), "already_exists")],
     }
 }
 
@@ -1222,7 +1213,7 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         "revenue" => pages::figures::revenue(cx, &revenue(cx)),
         "orders/bulk" => pages::bulk::page(cx, &bulk_results()),
         "models" => pages::models::page(cx, &models(cx)),
-        "moderation/violations/701" => pages::moderation::rejected_text(cx, &violation_rows()[0]),
+        "moderation/violations/701" => pages::moderation::rejected_text(cx, &violation()),
         "moderation/review" => pages::moderation::review(cx, &review()),
         "moderation/words" => pages::moderation::words(cx, &words()),
         "moderation/services" => pages::moderation::services(cx, &services()),
