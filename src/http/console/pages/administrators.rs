@@ -13,7 +13,7 @@ use crate::{
         acts,
         request::{ConsoleRequest, ok},
         views::{
-            pages::administrators::{self as view, AdminRow, AdministratorsPage, EnrolmentPage, SessionRow},
+            pages::administrators::{self as view, AdministratorsPage, EnrolmentPage},
             texts::Text,
         },
     },
@@ -25,33 +25,12 @@ pub async fn list(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 }
 
 fn collect(console: &ConsoleRequest) -> Result<AdministratorsPage> {
-    let app = &console.context.app;
-    let sessions = sessions::list(&app.core)?;
-    let own = console.session.as_ref().map(sessions::id_of);
-    let last_used_at =
-        |name: &str| sessions.iter().filter(|session| session.admin == name).map(|session| session.last_used_at).max();
-    let admins = admins::list(&app.core)?.into_iter().map(|admin| AdminRow {
-        last_used_at: last_used_at(&admin.name),
-        name: admin.name,
-        role: admin.role,
-        has_second_factor: admin.has_second_factor,
-        created_at: admin.created_at,
-    });
-    let admins = admins.collect();
+    let core = &console.context.app.core;
     Ok(AdministratorsPage {
-        admins,
-        sessions: sessions
-            .iter()
-            .map(|session| SessionRow {
-                id: session.id.clone(),
-                admin: session.admin.clone(),
-                created_at: session.created_at,
-                last_used_at: session.last_used_at,
-                expires_at: session.expires_at,
-                is_own: own.as_ref() == Some(&session.id),
-            })
-            .collect(),
-        networks: networks::list(&app.core)?.iter().map(ToString::to_string).collect(),
+        admins: admins::list(core)?,
+        sessions: sessions::list(core)?,
+        own: console.session.as_ref().map(sessions::id_of),
+        networks: networks::list(core)?.iter().map(ToString::to_string).collect(),
         own_address: console.context.meta.client.to_string(),
         step_up: console.step_up()?,
     })

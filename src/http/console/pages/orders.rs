@@ -11,7 +11,10 @@ use crate::{
         identity::users,
         money::{
             ledger,
-            payments::{order::Order, order_details, orders, reconcile},
+            payments::{
+                order_details::{self, OrderDetails},
+                orders, reconcile,
+            },
         },
         operations::admins::roles::Role,
     },
@@ -21,9 +24,8 @@ use crate::{
         request::{ConsoleRequest, ok},
         views::{
             context::order_href,
-            format::ShownMoney,
             layout::Place,
-            pages::orders::{self as view, OrderPage, ProviderAnswer},
+            pages::orders::{self as view, OrderPage},
             texts::{self, Text},
             words::Worded,
         },
@@ -68,14 +70,14 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 async fn collect(console: &ConsoleRequest) -> Result<OrderPage> {
     let number = console.parameter("orderNo").to_owned();
     let role = console.context.admin()?.role();
-    let (order, shown) = console.context.report(move |app| collect_order(app, &number, role)).await?;
-    console.context.meta.subject.get_or_init(|| order.user);
+    let shown = console.context.report(move |app| collect_order(app, &number, role)).await?;
+    console.context.meta.subject.get_or_init(|| shown.details.order.user);
     Ok(shown)
 }
 
-fn collect_order(app: &App, number: &str, role: Role) -> Result<(Order, OrderPage)> {
+fn collect_order(app: &App, number: &str, role: Role) -> Result<OrderPage> {
     let file = order_details::find(&app.payments, number)?;
-    let order = file.order.seen_by(role);
+    let order = file.order.clone().seen_by(role);
     let nickname = app.core.store.read(|tx| users::profile_in(tx, order.user));
     let times = [
         (Text::EventCreated, Some(order.created_at)),
@@ -89,32 +91,10 @@ fn collect_order(app: &App, number: &str, role: Role) -> Result<(Order, OrderPag
     let mut times: Vec<_> = times.into_iter().filter_map(|(name, at)| at.map(|at| (name, at))).collect();
     // Providers report whole seconds, so that a payment may seem to be older than its order.
     times.sort_by_key(|(_, at)| at.0 / 1000);
-    let shown = OrderPage {
-        order_no: order.order_no.clone(),
-        user_id: order.user.to_string(),
-        nickname: nickname.map(|profile| profile.nickname).unwrap_or_default(),
-        state: order.state,
-        reason: order.reason.clone(),
-        channel: order.channel.clone(),
-        app_id: order.app_id.clone(),
-        amount: ShownMoney(order.amount.as_fen(), order.currency),
-        asset: order.asset,
-        count: order.coin_count,
-        trade_no: order.trade_no.clone(),
-        paid: ShownMoney(order.paid.as_fen(), order.currency),
-        refunded: ShownMoney(order.refunded.as_fen(), order.currency),
-        coins_returned: order.coins_returned,
-        coins_written_off: order.coins_written_off,
-        balance: ledger::balance(&app.core, order.user, order.asset)?,
-        checks: order.checks,
-        next_check_at: order.next_check_at,
-        times,
-        callbacks: file.callbacks.into_iter().map(|callback| (callback, true)).collect(),
-        refunds: file.refunds.into_iter().map(|refund| (refund, order.currency)).collect(),
-        entries: file.entries,
-        inquiry: None,
-    };
-    Ok((order, shown))
+    let balance = ledger::balance(&app.core, order.user, order.asset)?;
+    let details = OrderDetails { order, ..file };
+    let nickname = nickname.map(|profile| profile.nickname).unwrap_or_default();
+    Ok(OrderPage { details, nickname, balance, times, inquiry: None })
 }
 
 /// Asks the provider, and shows its answer with the order as it is then.
@@ -125,14 +105,6 @@ pub async fn query(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
         Ok(inquiry) => inquiry,
         Err(error) => return acts::reject(&console, error).await,
     };
-    let mut shown = collect(&console).await?;
-    shown.inquiry = Some(ProviderAnswer {
-        trade_no: inquiry.trade.as_ref().map(|trade| trade.trade_no.clone()),
-        status: inquiry.trade.as_ref().map(|trade| trade.status),
-        amount: inquiry.trade.as_ref().map(|trade| ShownMoney(trade.amount.as_fen(), inquiry.order.currency)),
-        verdict: inquiry.outcome.verdict,
-        reason: inquiry.outcome.reason.map(ToString::to_string),
-        asked_at: console.context.app.core.clock.now(),
-    });
+    let shown = OrderPage { inquiry: Some(inquiry), ..collect(&console).await? };
     ok(view::page(&console.view()?, &shown))
 }

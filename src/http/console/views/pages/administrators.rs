@@ -2,41 +2,27 @@
 
 use maud::{Markup, html};
 
-use crate::http::console::views::{
-    context::{Role, ViewContext, href},
-    format::{self, Timestamp},
-    forms::{self, Control, Field, Form, ProofField, field},
-    layout::{self, PageBody, Place},
-    lists::{self, text, time},
-    parts::{self, panel},
-    qr,
-    texts::{self, Text, Tone},
+use crate::{
+    domain::operations::admins::{Admin, keys::ApiKey, sessions::AdminSession},
+    http::console::views::{
+        cells::{self, Cell, Column, column},
+        context::{Role, ViewContext, href},
+        format::{self, Timestamp},
+        forms::{self, Control, Field, Form, ProofField, field},
+        layout::{self, PageBody, Place},
+        lists::{self, text, time},
+        parts::{self, panel},
+        qr,
+        texts::{self, Text, Tone},
+    },
 };
 
-#[derive(Clone, Debug)]
-pub struct AdminRow {
-    pub name: String,
-    pub role: Role,
-    pub has_second_factor: bool,
-    pub created_at: Timestamp,
-    pub last_used_at: Option<Timestamp>,
-}
-
-#[derive(Clone, Debug)]
-pub struct SessionRow {
-    pub id: String,
-    pub admin: String,
-    pub created_at: Timestamp,
-    pub last_used_at: Timestamp,
-    pub expires_at: Timestamp,
-    pub is_own: bool,
-}
-
 /// The page of administrators.
-#[derive(Clone, Debug)]
 pub struct AdministratorsPage {
-    pub admins: Vec<AdminRow>,
-    pub sessions: Vec<SessionRow>,
+    pub admins: Vec<Admin>,
+    pub sessions: Vec<AdminSession>,
+    /// The id of the viewer's session.
+    pub own: Option<String>,
     pub networks: Vec<String>,
     /// The address of the viewer, to warn before a network shuts them out.
     pub own_address: String,
@@ -59,7 +45,7 @@ pub fn administrators(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
                 html! { (admin.name) },
                 html! { (cx.word(&admin.role)) },
                 parts::badge(if admin.has_second_factor { Tone::Good } else { Tone::Notice }, cx.t(if admin.has_second_factor { Text::On } else { Text::Off })),
-                admin.last_used_at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
+                last_used_at(page, admin).map_or_else(|| parts::dash(cx), |at| cx.cell_time(at)),
                 html! { div.actions { (admin_actions(cx, admin)) } },
             ])))
         }
@@ -67,7 +53,7 @@ pub fn administrators(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
             (panel("roles", cx.t(Text::Roles), &html! { dl.facts { @for role in Role::ALL { div { dt { (cx.word(&role)) } dd { (cx.t(role_detail(role))) } } } } }))
             (panel("new", cx.t(Text::NewAdministrator), &new_admin(cx, page)))
         }
-        (sessions(cx, &page.sessions))
+        (sessions(cx, page))
         (panel("networks", cx.t(Text::Networks), &networks(cx, page)))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Administrators), Place::Administrators, body))
@@ -82,7 +68,7 @@ const fn role_detail(role: Role) -> Text {
     }
 }
 
-fn admin_actions(cx: &ViewContext, admin: &AdminRow) -> Markup {
+fn admin_actions(cx: &ViewContext, admin: &Admin) -> Markup {
     let base = href(&format!("administrators/{}", format::encode(&admin.name)));
     let form = |action: &str| Form::new(cx, format!("{action}-{}", admin.name), format!("{base}/{action}"));
     let (role, remove) = (form("role"), form("remove"));
@@ -109,16 +95,21 @@ fn new_admin(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
     form.render(cx.t(Text::NewAdministrator), &fields)
 }
 
-fn sessions(cx: &ViewContext, sessions: &[SessionRow]) -> Markup {
+/// Returns the last use of any session of an administrator.
+fn last_used_at(page: &AdministratorsPage, admin: &Admin) -> Option<Timestamp> {
+    page.sessions.iter().filter(|session| session.admin == admin.name).map(|session| session.last_used_at).max()
+}
+
+fn sessions(cx: &ViewContext, page: &AdministratorsPage) -> Markup {
     let columns =
         [text(Text::Name), time(Text::SignedIn), time(Text::LastUsed), time(Text::Expires), text(Text::Action)];
     panel(
         "sessions",
         cx.t(Text::Sessions),
         &html! {
-            @if sessions.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
-                (lists::table(cx, Text::Sessions, &columns, sessions.iter().map(|session| vec![
-                    html! { (session.admin) @if session.is_own { " " (parts::badge(Tone::Neutral, cx.t(Text::ThisSession))) } },
+            @if page.sessions.is_empty() { p.empty { (cx.t(Text::Nothing)) } } @else {
+                (lists::table(cx, Text::Sessions, &columns, page.sessions.iter().map(|session| vec![
+                    html! { (session.admin) @if page.own.as_ref() == Some(&session.id) { " " (parts::badge(Tone::Neutral, cx.t(Text::ThisSession))) } },
                     cx.cell_time(session.created_at),
                     cx.cell_time(session.last_used_at),
                     cx.cell_time(session.expires_at),
@@ -185,55 +176,44 @@ pub fn totp(cx: &ViewContext, page: &EnrolmentPage) -> Markup {
     layout::page(cx, &PageBody::new(cx.t(Text::SetUpTotp), Place::Administrators, body))
 }
 
-#[derive(Clone, Debug)]
-pub struct KeyRow {
-    pub label: String,
-    pub role: Role,
-    /// `active`, `suspended`, `expired` or `revoked`.
-    pub state: String,
-    pub created_at: Timestamp,
-    pub last_used_at: Option<Timestamp>,
-    pub expires_at: Option<Timestamp>,
+/// Returns the state of a key.
+fn state_of(key: &ApiKey, now: Timestamp) -> &'static str {
+    match key {
+        ApiKey { revoked_at: Some(_), .. } => "revoked",
+        ApiKey { expires_at: Some(at), .. } if *at <= now => "expired",
+        ApiKey { suspended_at: Some(_), .. } => "suspended",
+        _ => "active",
+    }
 }
 
-/// The page of API keys.
-#[derive(Clone, Debug)]
-pub struct Keys {
-    pub keys: Vec<KeyRow>,
-    /// The label and the key, once after its creation.
-    pub created: Option<(String, String)>,
-}
+/// The columns of an API key.
+const KEY: &[Column<ApiKey>] = &[
+    column(text(Text::Label), |key| Cell::text(&key.label)),
+    column(text(Text::RoleLabel), |key| Cell::word(key.role)),
+    column(text(Text::State), |key| {
+        let key = key.clone();
+        Cell::html(move |cx| parts::state(cx, state_of(&key, cx.now)))
+    }),
+    column(time(Text::Created), |key| Cell::Time(key.created_at)),
+    column(time(Text::LastUsed), |key| Cell::optional(key.last_used_at, Cell::Time)),
+    column(time(Text::Expires), |key| Cell::optional(key.expires_at, Cell::Time)),
+    column(text(Text::Action), |key| {
+        Cell::optional(key.revoked_at.is_none().then(|| key.clone()), |key| {
+            Cell::html(move |cx| html! { div.actions { (key_actions(cx, &key)) } })
+        })
+    }),
+];
 
-/// Renders the page of API keys.
-pub fn keys(cx: &ViewContext, page: &Keys) -> Markup {
-    let columns = [
-        text(Text::Label),
-        text(Text::RoleLabel),
-        text(Text::State),
-        time(Text::Created),
-        time(Text::LastUsed),
-        time(Text::Expires),
-        text(Text::Action),
-    ];
-    let at = |at: Option<Timestamp>| at.map_or_else(|| parts::dash(cx), |at| cx.cell_time(at));
+/// Renders the page of API keys, with the label and the key once after its creation.
+pub fn keys(cx: &ViewContext, keys: &[ApiKey], created: Option<&(String, String)>) -> Markup {
     let form = Form::new(cx, "new", href("keys"));
     let body = html! {
         (layout::heading(cx.t(Text::ApiKeys), Some(cx.t(Text::KeysLead)), &html! {}))
-        @if let Some((label, key)) = &page.created {
+        @if let Some((label, key)) = created {
             section.note.good role="status" { p { strong { (label) } " " (cx.t(Text::KeyShownOnce)) } p { (parts::copyable(cx, key)) } }
         }
         section.card aria-label=(cx.t(Text::ApiKeys)) {
-            @if page.keys.is_empty() { p.empty { (cx.t(Text::NoKeys)) } } @else {
-                (lists::table(cx, Text::ApiKeys, &columns, page.keys.iter().map(|key| vec![
-                    html! { (key.label) },
-                    html! { (cx.word(&key.role)) },
-                    parts::state(cx, &key.state),
-                    cx.cell_time(key.created_at),
-                    at(key.last_used_at),
-                    at(key.expires_at),
-                    html! { @if key.state != "revoked" { div.actions { (key_actions(cx, key)) } } },
-                ])))
-            }
+            @if keys.is_empty() { p.empty { (cx.t(Text::NoKeys)) } } @else { (cells::table(cx, Text::ApiKeys, KEY, keys)) }
         }
         (panel("new", cx.t(Text::NewKey), &form.render(cx.t(Text::NewKey), &html! {
             div.form-grid {
@@ -246,12 +226,12 @@ pub fn keys(cx: &ViewContext, page: &Keys) -> Markup {
     layout::page(cx, &PageBody::new(cx.t(Text::ApiKeys), Place::Keys, body))
 }
 
-fn key_actions(cx: &ViewContext, key: &KeyRow) -> Markup {
+fn key_actions(cx: &ViewContext, key: &ApiKey) -> Markup {
     let form = |act: &str| {
         Form::new(cx, format!("{act}-{}", key.label), href(&format!("keys/{act}"))).hidden("label", &key.label)
     };
     let (is_suspended, label) =
-        if key.state == "suspended" { ("false", Text::ResumeKey) } else { ("true", Text::SuspendKey) };
+        if key.suspended_at.is_some() { ("false", Text::ResumeKey) } else { ("true", Text::SuspendKey) };
     let (change, revoke) = (form("change").hidden("isSuspended", is_suspended), form("revoke"));
     html! {
         (change.act(cx.t(label), "small", &change.reason()))

@@ -36,10 +36,15 @@ use crate::{
         money::{
             ledger::{Asset, EntryKind, LedgerAccount},
             missing_coins::{MissingCoins, Reckoning},
-            payments::order::Order,
-            payments::settle::SettlementEffect,
+            payments::{
+                order::Order,
+                order_details::OrderDetails,
+                reconcile::Inquiry,
+                settle::{SettlementEffect, SettlementOutcome},
+            },
         },
         operations::{
+            admins::{Admin, keys::ApiKey, sessions::AdminSession},
             alerts::{ActiveAlert, ActiveAlerts, AlertFact, ResolvedAlert},
             backups::{
                 Backup, Occasion,
@@ -73,7 +78,7 @@ use crate::{
             texts::{Language, Text, Tone},
         },
     },
-    providers::payment::{OrderState, TradeStatus},
+    providers::payment::{OrderState, Trade, TradeStatus},
     types::{Currency, Fen, SuspensionScope, UserId},
 };
 
@@ -494,42 +499,25 @@ pub fn rejected_user() -> UserPage {
 }
 
 pub fn order() -> OrderPage {
+    let order = order_of(0, OrderState::Review);
+    let order = Order { reason: Some("second_trade".into()), paid: order.amount, ..order };
+    let trade = Trade {
+        channel: "alipay",
+        order_no: order.order_no.clone(),
+        trade_no: "2026112122001400000000000001".into(),
+        amount: order.amount,
+        currency: order.currency,
+        status: TradeStatus::Success,
+        paid_at: None,
+        refunded: None,
+    };
+    let outcome = SettlementOutcome { verdict: SettlementEffect::Unchanged, reason: None };
     OrderPage {
-        order_no: "202611211234567890012382".into(),
-        user_id: "10001".into(),
+        inquiry: Some(Inquiry { order: order.clone(), trade: Some(trade), outcome }),
+        details: OrderDetails { order, refunds: Vec::new(), callbacks: Vec::new(), entries: Vec::new() },
         nickname: "山水蒙".into(),
-        state: OrderState::Review,
-        reason: Some("second_trade".into()),
-        channel: "alipay".into(),
-        app_id: Some("2021000000000001".into()),
-        amount: ShownMoney::yuan(600),
-        asset: Asset::Coin,
-        count: 60,
-        trade_no: Some("2026112122001400000000000001".into()),
-        paid: ShownMoney::yuan(600),
-        refunded: ShownMoney::yuan(0),
-        coins_returned: 0,
-        coins_written_off: 0,
         balance: 1280,
-        checks: 2,
-        next_check_at: Some(Timestamp(NOW + 3 * HOUR)),
-        times: vec![
-            (Text::EventCreated, ago(5 * HOUR)),
-            (Text::EventPaid, ago(5 * HOUR - 40_000)),
-            (Text::EventCredited, ago(5 * HOUR - 42_000)),
-            (Text::EventExpires, ago(4 * HOUR)),
-        ],
-        callbacks: Vec::new(),
-        refunds: Vec::new(),
-        entries: Vec::new(),
-        inquiry: Some(ProviderAnswer {
-            trade_no: Some("2026112122001400000000000001".into()),
-            status: Some(TradeStatus::Success),
-            amount: Some(ShownMoney::yuan(600)),
-            verdict: SettlementEffect::Unchanged,
-            reason: None,
-            asked_at: ago(2000),
-        }),
+        times: vec![(Text::EventCreated, ago(5 * HOUR)), (Text::EventExpires, ago(4 * HOUR))],
     }
 }
 
@@ -968,38 +956,29 @@ pub fn confirmation(cx: &ViewContext) -> ConfirmationView {
 }
 
 pub fn administrators() -> AdministratorsPage {
-    let admin = |name: &str, role, has_second_factor| AdminRow {
+    let admin = |id, name: &str, role, has_second_factor| Admin {
+        id,
         name: name.into(),
         role,
-        has_second_factor,
         created_at: ago(200 * DAY),
-        last_used_at: Some(ago(HOUR)),
+        has_second_factor,
+    };
+    let session = |id: &str, admin: &str, age| AdminSession {
+        id: id.into(),
+        admin: admin.into(),
+        created_at: ago(age),
+        last_used_at: ago(1000),
+        expires_at: Timestamp(NOW + 6 * HOUR),
     };
     AdministratorsPage {
         admins: vec![
-            admin("alice", Role::Owner, true),
-            admin("bob", Role::Support, true),
-            admin("carol", Role::Moderator, false),
-            admin("dashboard", Role::ReadOnly, false),
+            admin(1, "alice", Role::Owner, true),
+            admin(2, "bob", Role::Support, true),
+            admin(3, "carol", Role::Moderator, false),
+            admin(4, "dashboard", Role::ReadOnly, false),
         ],
-        sessions: vec![
-            SessionRow {
-                id: "a1".into(),
-                admin: "alice".into(),
-                created_at: ago(2 * HOUR),
-                last_used_at: ago(1000),
-                expires_at: Timestamp(NOW + 6 * HOUR),
-                is_own: true,
-            },
-            SessionRow {
-                id: "b1".into(),
-                admin: "bob".into(),
-                created_at: ago(HOUR),
-                last_used_at: ago(7 * MINUTE),
-                expires_at: Timestamp(NOW + 7 * HOUR),
-                is_own: false,
-            },
-        ],
+        sessions: vec![session("a1", "alice", 2 * HOUR), session("b1", "bob", HOUR)],
+        own: Some("a1".into()),
         networks: vec!["203.0.113.0/24".into(), "2001:db8::/32".into()],
         own_address: "203.0.113.24".into(),
         step_up: ProofField { is_needed: true, has_authenticator: true, error: None },
@@ -1015,25 +994,25 @@ pub fn enrolment() -> EnrolmentPage {
     }
 }
 
-pub fn keys() -> Keys {
-    let key = |label: &str, role, state: &str, expires: Option<i64>| KeyRow {
+fn keys() -> Vec<ApiKey> {
+    let key = |id, label: &str, role| ApiKey {
+        id,
         label: label.into(),
         role,
-        state: state.into(),
         created_at: ago(100 * DAY),
+        expires_at: None,
         last_used_at: Some(ago(HOUR)),
-        expires_at: expires.map(|days| Timestamp(NOW + days * DAY)),
+        suspended_at: None,
+        revoked_at: None,
     };
-    Keys {
-        keys: vec![
-            key("shop-back-office", Role::Support, "active", Some(90)),
-            key("grafana", Role::ReadOnly, "active", None),
-            key("old-script", Role::Owner, "suspended", None),
-            key("trial", Role::ReadOnly, "expired", Some(-3)),
-            key("lost", Role::Owner, "revoked", None),
-        ],
-        created: Some(("report-bot".into(), "yak_5fQ2hV8xS1m0Zr7cJ4pKd9LwT3bN6yAe".into())),
-    }
+    let since = Some(ago(3 * DAY));
+    vec![
+        ApiKey { expires_at: Some(Timestamp(NOW + 90 * DAY)), ..key(1, "shop-back-office", Role::Support) },
+        key(2, "grafana", Role::ReadOnly),
+        ApiKey { suspended_at: since, ..key(3, "old-script", Role::Owner) },
+        ApiKey { expires_at: since, ..key(4, "trial", Role::ReadOnly) },
+        ApiKey { revoked_at: since, ..key(5, "lost", Role::Owner) },
+    ]
 }
 
 pub fn settings() -> Settings {
@@ -1223,7 +1202,10 @@ pub fn render(cx: &ViewContext, path: &str) -> Option<maud::Markup> {
         _ if path.starts_with("logs") => pages::log::page(cx, &log()),
         "administrators" => pages::administrators::administrators(cx, &administrators()),
         "administrators/carol/totp" => pages::administrators::totp(cx, &enrolment()),
-        "keys" => pages::administrators::keys(cx, &keys()),
+        "keys" => {
+            let created = ("report-bot".to_owned(), "yak_5fQ2hV8xS1m0Zr7cJ4pKd9LwT3bN6yAe".to_owned());
+            pages::administrators::keys(cx, &keys(), Some(&created))
+        }
         _ if path.starts_with("settings") => pages::settings::page(cx, &settings()),
         "cleanup" => pages::cleanup::page(cx, &cleanup()),
         _ if path.starts_with("cleanup/") => pages::cleanup::confirm(cx, &confirmation(cx), layout::Place::Cleanup),
