@@ -31,5 +31,5 @@ mod network_log_writer;
 mod offsite_backups;
 mod retention;
 mod server_log;
-mod roles;
+pub mod roles;
 mod webhooks;

@@ -174,6 +174,11 @@ const MATRIX: &[(&[&str], &[&str])] = &[
     ),
 ];
 
+/// Returns all endpoints that administrators may call.
+pub fn endpoints() -> impl Iterator<Item = &'static str> {
+    MATRIX.iter().flat_map(|(_, endpoints)| endpoints.iter().copied())
+}
+
 fn expected_roles(endpoint: &str) -> &'static [&'static str] {
     let row = MATRIX.iter().find(|(_, endpoints)| endpoints.contains(&endpoint));
     row.unwrap_or_else(|| panic!("{endpoint} has no expected roles")).0
@@ -191,7 +196,7 @@ fn each_role_may_call_its_endpoints_only() {
     let user = server.sign_in("13800138000");
     let keys = ROLES.map(|role| key_with_role(&server, role, role));
     let document = Document::of(&server);
-    let named: BTreeSet<&str> = MATRIX.iter().flat_map(|(_, endpoints)| endpoints.iter().copied()).collect();
+    let named: BTreeSet<&str> = endpoints().collect();
     let mut served = BTreeSet::new();
     for operation in &document.operations {
         let is_for_admins = matches!(expected_access(operation), Access::Admin | Access::OwnUserOrAdmin);
