@@ -419,7 +419,7 @@ fn add_form(cx: &ViewContext) -> Markup {
                 label { input type="checkbox" name="contentTypes" value=(kind.name()) checked[form.has("contentTypes", kind.name())]; span { (cx.word(&kind)) } }
             }
         }
-        (form.field(Field::new("bySound", Text::BySoundLong, Control::Select(by_sound), "true")))
+        (form.field(Field::new("bySound", Text::BySoundLong, Control::Select(by_sound), "true").required()))
     };
     form.render(cx.t(Text::AddWord), &fields)
 }
