@@ -28,8 +28,8 @@ use crate::{
     http::{
         console::views::pages::rows,
         responses::{
-            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry,
-            OrderInquiry, OrderRefunded, PaymentReport, Rehearsed, ReportSums,
+            AdminOrder, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry, OrderInquiry, OrderRefunded,
+            PaymentReport, Rehearsed, ReportSums,
         },
     },
     providers::payment::OrderState,
@@ -250,8 +250,8 @@ fn list(common: &Common, app: &App, filter: OrderFilter, page: &PageArgs) -> Res
 
 fn show(common: &Common, file: &OrderDetails) -> Result<()> {
     let json = json!({
-        "order": AdminOrder::from(&file.order), "refunds": http_rows::<_, AdminRefund>(&file.refunds),
-        "callbacks": http_rows::<_, AdminCallback>(&file.callbacks), "entries": http_rows::<_, OrderEntry>(&file.entries),
+        "order": AdminOrder::from(&file.order), "refunds": file.refunds,
+        "callbacks": file.callbacks, "entries": http_rows::<_, OrderEntry>(&file.entries),
     });
     common.output(&json, || {
         let order = json["order"].as_object().into_iter().flatten();
@@ -269,7 +269,7 @@ fn show(common: &Common, file: &OrderDetails) -> Result<()> {
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
     let listing = callbacks::list(&app.core, &callbacks::CallbackFilter { order_no, verdict: None }, page.page())?;
     record_audit(app, "payments callbacks", None, cli_authority(None))?;
-    common.output_page::<_, AdminCallback>(page.page(), listing, |listing| callback_table(&listing.items))
+    common.output_page::<_, Callback>(page.page(), listing, |listing| callback_table(&listing.items))
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {

@@ -13,8 +13,8 @@ pub use super::{
         network_logs::{ClientCount, LoggedRequest, LoggedRequestPage, SuspiciousClient, UnlistedCount},
         notifications::AdminNotification,
         payments::{
-            AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry,
-            OrderInquiry, OrderRefunded, PaymentReport, Rehearsed, ReportSums,
+            AdminOrder, CallbackReceipt, CheckedBill, CheckedBills, OrderEntry, OrderInquiry, OrderRefunded,
+            PaymentReport, Rehearsed, ReportSums,
         },
         products::AdminProduct,
         purchases::{AdminPurchase, AdminPurchaseDetails, BuyerHistory},
@@ -22,7 +22,7 @@ pub use super::{
         sensitive_word_migration::ShownDisagreement,
         sensitive_words::{ShownAdvice, ShownWord, TextTested},
         user_data::{ModelAttachment, UserDataFix, UserDataIssue, UserDataSynchronised, UserDataValidation},
-        users::{AdminUser, AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved, ShownStaffNote},
+        users::{AdminUserList, DevicesSignedOut, NicknameCleared, PhoneMoved},
         violations::{
             ShownViolation, UserViolations,
             review::{AcquittedViolation, ReviewResult, ShownReview},

@@ -15,7 +15,7 @@ use super::{
         audit::{AuditList, AuditRow},
         code_messages, data_cleanup, interpretation_ratings, lists, network_logs,
         notifications::{AdminNotification, MessageList},
-        payments::{self, AdminCallback, AdminOrder, BillList, CallbackList, CheckedBill, OrderList},
+        payments::{self, AdminOrder, BillList, CallbackList, CheckedBill, OrderList},
         purchases::{AdminPurchase, PurchaseList},
         releases::{AdminRelease, ReleaseList},
         sensitive_word_migration, sensitive_words, session, user_data, users,
@@ -37,8 +37,11 @@ use super::{
 #[allow(clippy::enum_glob_use, reason = "the table uses most codes")]
 use crate::{
     config::Bytes,
-    domain::operations::admins::roles::Right::{
-        Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+    domain::{
+        money::payments::callbacks::Callback,
+        operations::admins::roles::Right::{
+            Administer, FindUsers, GrantCoins, Moderate, OwnSession, SupportUsers, ViewAudit, ViewFigures,
+        },
     },
     error::{
         Code::{self, *},
@@ -777,7 +780,7 @@ fn orders_and_payments() -> Vec<Endpoint> {
             .errors(&[ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         get("/admin/payments/bills", Admin(SupportUsers), lists::list::<BillList, CheckedBill>).named("adminListBills")
             .summary("Lists the checked bills of the providers with their differences, newest day first."),
-        get("/admin/payments/callbacks", Admin(SupportUsers), lists::list::<CallbackList, AdminCallback>).named("adminListCallbacks")
+        get("/admin/payments/callbacks", Admin(SupportUsers), lists::list::<CallbackList, Callback>).named("adminListCallbacks")
             .summary("Lists the provider's callbacks and their outcomes, newest first."),
         post("/admin/payments/callbacks/{id}/replay", Admin(SupportUsers), payments::replay).named("adminReplayCallback")
             .summary("Processes a stored callback again.")

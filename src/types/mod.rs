@@ -22,6 +22,8 @@ mod text;
 mod time;
 mod time_input;
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 pub use credential::{
@@ -47,6 +49,11 @@ pub use screening::is_invisible;
 pub use text::{FORMULA_STARTS, clean, clean_as_sent, clean_line, clean_lines};
 pub use time::{TimeZone, Timestamp, decimal_milliseconds, ensure_ordered, milliseconds};
 pub use time_input::{TimeInput, time_range};
+
+/// Serialises a value as text, such as a row's number, because some clients' numbers are floats.
+pub fn as_text<S: serde::Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
 
 /// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

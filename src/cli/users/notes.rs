@@ -11,7 +11,6 @@ use crate::{
         operations::idempotency::IdempotentRequest,
     },
     error::{Error, Result},
-    http::responses::ShownStaffNote,
     types::clean,
 };
 
@@ -64,8 +63,7 @@ pub fn run(common: &Common, app: &App, action: NotesAction) -> Result<()> {
 }
 
 fn print(common: &Common, notes: &[StaffNote]) -> Result<()> {
-    let items: Vec<_> = notes.iter().map(ShownStaffNote::from).collect();
-    common.output(&json!({ "items": items }), || {
+    common.output(&json!({ "items": notes }), || {
         let rows = notes.iter().map(|note| row![note.id, note.created_at, note.author, note.content]);
         table(["id", "at", "author", "note"], rows)
     })

@@ -11,7 +11,7 @@ use crate::{
             cells::Column,
             pages::{moderation::VIOLATION, rows},
         },
-        responses::{AuditRow, LoggedRequest, ShownStaffNote, UserDataIssue},
+        responses::{AuditRow, LoggedRequest, UserDataIssue},
     },
 };
 
@@ -77,7 +77,7 @@ pub fn json_of(page: &SupportPage) -> Value {
         })).collect::<Vec<_>>(),
         "noticesUnread": page.notices_unread,
         "suspensions": page.suspensions,
-        "notes": page.notes.iter().map(ShownStaffNote::from).collect::<Vec<_>>(),
+        "notes": page.notes,
         "requests": http_rows::<_, LoggedRequest>(&page.requests),
         "audit": http_rows::<_, AuditRow>(&page.audit),
     })

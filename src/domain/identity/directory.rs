@@ -1,6 +1,8 @@
 //! The list of users for the staff, with filters and cursors. Addresses are masked, and counts stop at a cap.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     suspensions::{self, Suspension},
@@ -42,21 +44,29 @@ pub struct UserFilter {
     pub registered: RegistrationRange,
 }
 
-/// A user in the list.
-#[derive(Clone, Debug)]
+/// A user in the list of the staff, with masked addresses.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AdminUser)]
+#[serde(rename_all = "camelCase")]
 pub struct ListedUser {
+    #[serde(rename = "userId")]
     pub id: UserId,
-    /// Masked.
-    pub phone_number: Option<String>,
-    /// Masked.
-    pub email: Option<String>,
+    #[schema(example = "青山")]
     pub nickname: String,
+    #[schema(example = "138••••8000")]
+    pub phone_number: Option<String>,
+    #[schema(example = "l•••@example.com")]
+    pub email: Option<String>,
     pub state: UserState,
     /// The end of the suspension, if it has one.
+    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
     pub suspended_until: Option<Timestamp>,
+    #[schema(example = 60)]
     pub coins: i64,
+    #[schema(example = 100)]
     pub points: i64,
-    /// True if one of the accounts takes no entries.
+    /// True if a balance disagrees with the ledger, so that the account takes no entries.
+    #[schema(example = false)]
     pub has_suspended_account: bool,
     pub created_at: Timestamp,
 }

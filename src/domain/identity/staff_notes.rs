@@ -1,6 +1,8 @@
 //! Notes of the staff about users. Users do not see them in the app; their export contains them.
 
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::users;
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     store::{Pending, Read, Row, RowResult, Write},
-    types::{Timestamp, UserId},
+    types::{Timestamp, UserId, as_text},
 };
 
 /// The largest number of notes about one user.
@@ -32,12 +34,19 @@ macro_rules! select_notes {
     };
 }
 
-/// A note about a user.
-#[derive(Clone, Debug)]
+/// A note of the staff about a user.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ShownStaffNote)]
+#[serde(rename_all = "camelCase")]
 pub struct StaffNote {
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, example = "7")]
     pub id: i64,
+    #[serde(rename = "userId")]
     pub user: UserId,
+    #[schema(example = "admin:alice")]
     pub author: String,
+    #[schema(example = "充值问题已处理")]
     pub content: String,
     pub created_at: Timestamp,
 }

@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 
 pub use self::{
     bills::{BillList, CheckedBill, CheckedBills, check as check_bill},
-    callbacks::{AdminCallback, CallbackList, CallbackReceipt, replay},
-    refunds::{AdminRefund, OrderRefunded, refund},
+    callbacks::{CallbackList, CallbackReceipt, replay},
+    refunds::{OrderRefunded, refund},
     report::{PaymentReport, ReportSums, make as make_report},
 };
 use super::lists::StaffList;
@@ -23,11 +23,13 @@ use crate::{
         money::{
             ledger::{self, Asset, LedgerEntry},
             payments::{
+                callbacks::Callback,
                 decisions::{self, Decision},
                 order::Order,
                 order_details,
                 orders::{self, AmountRange, OrderFilter},
                 reconcile::{self, Inquiry},
+                refunds::Refund,
                 sandbox::{self, Delivery, TestPayment},
                 settle::{SettlementEffect, SettlementOutcome},
             },
@@ -309,9 +311,9 @@ impl From<LedgerEntry> for OrderEntry {
 #[derive(Serialize, ToSchema)]
 pub struct AdminOrderFile {
     order: AdminOrder,
-    refunds: Vec<AdminRefund>,
+    refunds: Vec<Refund>,
     /// The newest callbacks about it.
-    callbacks: Vec<AdminCallback>,
+    callbacks: Vec<Callback>,
     entries: Vec<OrderEntry>,
     /// The user's coins now.
     #[schema(example = 60)]
@@ -324,8 +326,8 @@ pub async fn show(context: RequestContext, params: OrderParams) -> Result<Json<A
     Ok(Json(AdminOrderFile {
         balance: ledger::balance(&context.app.core, file.order.user, Asset::Coin)?,
         order: file.order.seen_by(context.admin()?.role()).into(),
-        refunds: file.refunds.into_iter().map(Into::into).collect(),
-        callbacks: file.callbacks.into_iter().map(Into::into).collect(),
+        refunds: file.refunds,
+        callbacks: file.callbacks,
         entries: file.entries.into_iter().map(Into::into).collect(),
     }))
 }

@@ -147,37 +147,11 @@ impl From<StorePurchase> for AdminPurchase {
     }
 }
 
-/// A notification of a store about a purchase.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminStoreMessage {
-    #[schema(example = "002e14d5-51f5-4503-b5a8-c3a1af68eb20")]
-    message_id: String,
-    /// The store's name of its kind.
-    #[schema(example = "REFUND")]
-    kind: String,
-    #[schema(example = "revoked")]
-    verdict: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-04T03:04:05.678Z")]
-    received_at: Timestamp,
-}
-
-impl From<&StoreMessage> for AdminStoreMessage {
-    fn from(message: &StoreMessage) -> Self {
-        Self {
-            message_id: message.message_id.clone(),
-            kind: message.kind.clone(),
-            verdict: message.verdict.clone(),
-            received_at: message.received_at,
-        }
-    }
-}
-
 /// A purchase with its notifications of the last 30 days and its ledger entries.
 #[derive(Serialize, ToSchema)]
 pub struct AdminPurchaseDetails {
     purchase: AdminPurchase,
-    messages: Vec<AdminStoreMessage>,
+    messages: Vec<StoreMessage>,
     entries: Vec<OrderEntry>,
 }
 
@@ -185,7 +159,7 @@ impl From<&PurchaseDetails> for AdminPurchaseDetails {
     fn from(details: &PurchaseDetails) -> Self {
         Self {
             purchase: (&details.purchase).into(),
-            messages: details.messages.iter().map(Into::into).collect(),
+            messages: details.messages.clone(),
             entries: details.entries.iter().cloned().map(Into::into).collect(),
         }
     }

@@ -42,7 +42,7 @@ use crate::{
         request_context::RequestContext,
         v1::auth::Devices,
     },
-    types::{PhoneNumber, SuspensionScope, Timestamp, UserId, clean},
+    types::{PhoneNumber, SuspensionScope, UserId, clean},
 };
 
 /// The largest number of characters of a cursor.
@@ -108,53 +108,11 @@ parameters! {
     }
 }
 
-/// A user in the list of the staff, with masked addresses.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminUser {
-    user_id: UserId,
-    #[schema(example = "青山")]
-    nickname: String,
-    #[schema(example = "138••••8000")]
-    phone_number: Option<String>,
-    #[schema(example = "l•••@example.com")]
-    email: Option<String>,
-    state: UserState,
-    /// The end of the suspension, if it has one.
-    #[schema(value_type = Option<String>, format = DateTime, example = json!(null))]
-    suspended_until: Option<Timestamp>,
-    #[schema(example = 60)]
-    coins: i64,
-    #[schema(example = 100)]
-    points: i64,
-    /// True if a balance disagrees with the ledger, so that the account takes no entries.
-    #[schema(example = false)]
-    has_suspended_account: bool,
-    created_at: Timestamp,
-}
-
-impl From<ListedUser> for AdminUser {
-    fn from(user: ListedUser) -> Self {
-        Self {
-            user_id: user.id,
-            nickname: user.nickname,
-            phone_number: user.phone_number,
-            email: user.email,
-            state: user.state,
-            suspended_until: user.suspended_until,
-            coins: user.coins,
-            points: user.points,
-            has_suspended_account: user.has_suspended_account,
-            created_at: user.created_at,
-        }
-    }
-}
-
 /// A page of the list of users.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminUserList {
-    items: Vec<AdminUser>,
+    items: Vec<ListedUser>,
     /// The number of matches, at most 10 000. Null with a filter by state.
     #[schema(example = 1)]
     total: Option<u32>,
@@ -169,7 +127,7 @@ pub struct AdminUserList {
 impl From<UserSlice> for AdminUserList {
     fn from(slice: UserSlice) -> Self {
         Self {
-            items: slice.items.into_iter().map(Into::into).collect(),
+            items: slice.items,
             total: slice.total.map(|total| total.min(COUNTED)),
             is_total_capped: slice.total.is_some_and(|total| total > COUNTED),
             next_cursor: slice.next.map(|cursor| cursor.to_string()),
@@ -259,53 +217,24 @@ pub async fn lift_suspension(context: RequestContext, params: LiftSuspensionPara
     Ok(Json(lifted))
 }
 
-/// A note of the staff about a user.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownStaffNote {
-    #[schema(example = "7")]
-    id: String,
-    user_id: UserId,
-    #[schema(example = "admin:alice")]
-    author: String,
-    #[schema(example = "充值问题已处理")]
-    content: String,
-    created_at: Timestamp,
-}
-
-impl From<&StaffNote> for ShownStaffNote {
-    fn from(note: &StaffNote) -> Self {
-        Self {
-            id: note.id.to_string(),
-            user_id: note.user,
-            author: note.author.clone(),
-            content: note.content.clone(),
-            created_at: note.created_at,
-        }
-    }
-}
-
 /// The notes about a user, newest first.
 #[derive(Serialize, ToSchema)]
 pub struct StaffNoteList {
-    items: Vec<ShownStaffNote>,
+    items: Vec<StaffNote>,
 }
 
 pub async fn list_notes(context: RequestContext, params: OneUserParams) -> Result<Json<StaffNoteList>> {
     let user = subject(&context, params.user_id);
-    let items = staff_notes::list(&context.app.core, user)?.iter().map(Into::into).collect();
-    Ok(Json(StaffNoteList { items }))
+    Ok(Json(StaffNoteList { items: staff_notes::list(&context.app.core, user)? }))
 }
 
-pub async fn add_note(context: RequestContext, params: AddNoteParams) -> Result<Replayable<ShownStaffNote>> {
+pub async fn add_note(context: RequestContext, params: AddNoteParams) -> Result<Replayable<StaffNote>> {
     let (user, StaffNoteText(content)) = (subject(&context, params.user_id), params.content);
     let author = context.admin()?.actor();
     context
-        .respond_once(
-            StatusCode::CREATED,
-            |note: &StaffNote| note.into(),
-            |app, once| staff_notes::add(&app.core, user, author, content, once),
-        )
+        .respond_once(StatusCode::CREATED, StaffNote::clone, |app, once| {
+            staff_notes::add(&app.core, user, author, content, once)
+        })
         .await
 }
 

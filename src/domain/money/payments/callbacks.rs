@@ -9,7 +9,9 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::domain::money::payments::Payments;
 use crate::{
@@ -26,7 +28,7 @@ use crate::{
         CallbackMessage, GatewayEvent, GatewayReport, PaymentGateway, Rejection, RejectionReason, payer,
     },
     store::{Pending, Read, Row, RowResult, Write},
-    types::{PageRequest, Paginated, Timestamp, UserId, named_enum},
+    types::{PageRequest, Paginated, Timestamp, UserId, as_text, named_enum},
 };
 
 /// Selects the columns that [`callback_row`] reads.
@@ -41,25 +43,50 @@ macro_rules! select_callbacks {
 }
 
 /// A stored callback.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AdminCallback)]
+#[serde(rename_all = "camelCase")]
 pub struct Callback {
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, example = "7")]
     pub id: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
     pub received_at: Timestamp,
+    #[schema(example = "alipay")]
     pub channel: String,
-    /// True if the provider's signature is valid.
+    /// True if the provider's signature is valid. Otherwise the numbers are unverified.
+    #[schema(example = true)]
     pub is_genuine: bool,
+    #[schema(value_type = SettlementEffect)]
     pub verdict: String,
+    #[schema(example = "wrong_amount")]
     pub reason: Option<String>,
-    /// As the callback claims. Proven only if it is genuine.
+    #[schema(example = "202601020123456789012345")]
     pub order_no: Option<String>,
+    #[schema(example = "2026010222001400000000000001")]
     pub trade_no: Option<String>,
+    #[schema(example = "2026010200222030505000000000001")]
     pub notify_id: Option<String>,
-    /// The callback that this one processed again.
+    /// The callback that was replayed.
+    #[serde(serialize_with = "number_as_text")]
+    #[schema(value_type = Option<String>, example = "3")]
     pub replay_of: Option<i64>,
-    /// The exact body, without the payer if the user's account is deleted.
+    /// The body as received.
+    // Without the payer if the user's account is deleted.
+    #[serde(serialize_with = "form_as_text")]
+    #[schema(value_type = String, example = "notify_id=…&sign=…")]
     pub form: Vec<u8>,
     /// The headers that belong to the signature.
+    #[serde(skip)]
     pub headers: Option<BTreeMap<String, String>>,
+}
+
+fn number_as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| number.to_string()).serialize(serializer)
+}
+
+fn form_as_text<S: Serializer>(form: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&String::from_utf8_lossy(form))
 }
 
 /// A filter on callbacks.

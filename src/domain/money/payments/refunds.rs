@@ -9,7 +9,9 @@ pub(super) use execution::query_open;
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::domain::money::payments::Payments;
 use crate::{
@@ -31,7 +33,7 @@ use crate::{
         FailedRefund, OrderState, PaymentGateway, RefundQueryOutcome, RefundReport, RefundResult, Trade, TradeStatus,
     },
     store::{Read, Row, RowError, RowResult, Write},
-    types::{Fen, Timestamp, named_enum, random_hex},
+    types::{Fen, Timestamp, as_text, named_enum, random_hex},
 };
 
 /// Selects the columns that [`refund_row`] reads.
@@ -68,19 +70,31 @@ impl RefundState {
     }
 }
 
-/// A refund.
-#[derive(Clone, Debug)]
+/// A refund of an order.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AdminRefund)]
+#[serde(rename_all = "camelCase")]
 pub struct Refund {
+    #[schema(example = "R0f1e2d3c4b5a69788796a5b4")]
     pub refund_no: String,
+    #[serde(skip)]
     pub order_no: String,
+    /// Refunded amount, or the amount requested.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, example = "1.50")]
     pub amount: Fen,
     pub state: RefundState,
+    #[schema(example = "bought twice by mistake")]
     pub reason: String,
+    #[schema(example = "admin:root")]
     pub actor: String,
-    /// The provider's code of the last failure, or the operator's decision for a refund that cannot be queried.
+    /// The provider's code of the last failure, or the operator's decision `credited` or `refunded_externally`.
+    #[schema(example = "ACQ.SYSTEM_ERROR")]
     pub failure: Option<String>,
+    #[serde(skip)]
     pub asked_at: Timestamp,
     pub created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
     pub finished_at: Option<Timestamp>,
 }
 

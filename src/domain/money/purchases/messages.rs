@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::{
     domain::money::purchases::purchase::{PurchaseState, PurchaseStore, StorePurchase},
     error::Result,
@@ -45,13 +48,19 @@ impl MessageVerdict {
     }
 }
 
-/// A stored notification.
-#[derive(Clone, Debug)]
+/// A notification of a store about a purchase.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = AdminStoreMessage)]
+#[serde(rename_all = "camelCase")]
 pub struct StoreMessage {
+    #[schema(example = "002e14d5-51f5-4503-b5a8-c3a1af68eb20")]
     pub message_id: String,
     /// The store's name of its kind.
+    #[schema(example = "REFUND")]
     pub kind: String,
+    #[schema(example = "revoked")]
     pub verdict: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-04T03:04:05.678Z")]
     pub received_at: Timestamp,
 }
 

@@ -27,7 +27,7 @@ use crate::{
         request_context::RequestContext,
         v0::payment::OrderNo,
     },
-    types::{PageRequest, Paginated, Timestamp},
+    types::{PageRequest, Paginated},
 };
 
 parameters! {
@@ -41,58 +41,9 @@ parameters! {
     }
 }
 
-/// A stored callback.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminCallback {
-    #[schema(example = "7")]
-    id: String,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
-    received_at: Timestamp,
-    #[schema(example = "alipay")]
-    channel: String,
-    /// True if the provider's signature is valid. Otherwise the numbers are unverified.
-    #[schema(example = true)]
-    is_genuine: bool,
-    #[schema(value_type = SettlementEffect)]
-    verdict: String,
-    #[schema(example = "wrong_amount")]
-    reason: Option<String>,
-    #[schema(example = "202601020123456789012345")]
-    order_no: Option<String>,
-    #[schema(example = "2026010222001400000000000001")]
-    trade_no: Option<String>,
-    #[schema(example = "2026010200222030505000000000001")]
-    notify_id: Option<String>,
-    /// The callback that was replayed.
-    #[schema(example = "3")]
-    replay_of: Option<String>,
-    /// The body as received.
-    #[schema(example = "notify_id=…&sign=…")]
-    form: String,
-}
-
-impl From<Callback> for AdminCallback {
-    fn from(callback: Callback) -> Self {
-        Self {
-            id: callback.id.to_string(),
-            received_at: callback.received_at,
-            channel: callback.channel,
-            is_genuine: callback.is_genuine,
-            verdict: callback.verdict,
-            reason: callback.reason,
-            order_no: callback.order_no,
-            trade_no: callback.trade_no,
-            notify_id: callback.notify_id,
-            replay_of: callback.replay_of.map(|id| id.to_string()),
-            form: String::from_utf8_lossy(&callback.form).into_owned(),
-        }
-    }
-}
-
-impl From<CallbackRow> for AdminCallback {
+impl From<CallbackRow> for Callback {
     fn from((callback, _): CallbackRow) -> Self {
-        callback.into()
+        callback
     }
 }
 

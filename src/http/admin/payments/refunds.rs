@@ -11,7 +11,7 @@ use crate::{
     config::LimitsConfig,
     domain::money::payments::{
         orders,
-        refunds::{self, RefundState, RefundedOrder},
+        refunds::{self, Refund, RefundedOrder},
     },
     error::{Fault, Result},
     http::{
@@ -22,7 +22,7 @@ use crate::{
         request_meta::IdempotencyHeader,
         v0::payment::{OrderNo, YuanAmount},
     },
-    types::{Fen, Timestamp, hex, sha256_of_parts},
+    types::{Fen, hex, sha256_of_parts},
 };
 
 parameters! {
@@ -34,54 +34,16 @@ parameters! {
     }
 }
 
-/// A refund of an order.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminRefund {
-    #[schema(example = "R0f1e2d3c4b5a69788796a5b4")]
-    refund_no: String,
-    /// Refunded amount, or the amount requested.
-    #[schema(example = "1.50")]
-    amount: String,
-    #[schema(value_type = RefundState)]
-    state: String,
-    #[schema(example = "bought twice by mistake")]
-    reason: String,
-    #[schema(example = "admin:root")]
-    actor: String,
-    /// The provider's code of the last failure, or the operator's decision `credited` or `refunded_externally`.
-    #[schema(example = "ACQ.SYSTEM_ERROR")]
-    failure: Option<String>,
-    created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
-    finished_at: Option<Timestamp>,
-}
-
-impl From<refunds::Refund> for AdminRefund {
-    fn from(refund: refunds::Refund) -> Self {
-        Self {
-            refund_no: refund.refund_no,
-            amount: refund.amount.to_string(),
-            state: refund.state.name().to_owned(),
-            reason: refund.reason,
-            actor: refund.actor,
-            failure: refund.failure,
-            created_at: refund.created_at,
-            finished_at: refund.finished_at,
-        }
-    }
-}
-
 /// A refund, and the order after it.
 #[derive(Serialize, ToSchema)]
 pub struct OrderRefunded {
-    refund: AdminRefund,
+    refund: Refund,
     order: AdminOrder,
 }
 
 impl From<&RefundedOrder> for OrderRefunded {
     fn from(done: &RefundedOrder) -> Self {
-        Self { refund: done.refund.clone().into(), order: (&done.order).into() }
+        Self { refund: done.refund.clone(), order: (&done.order).into() }
     }
 }
 
