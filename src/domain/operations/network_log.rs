@@ -300,7 +300,7 @@ pub struct UserEntry {
 /// Storage errors.
 pub fn users_after(log: &NetworkLog, after: i64, limit: usize) -> Result<Vec<UserEntry>> {
     let now = log.core.clock.now().0;
-    let after = if after < blocks::first_entry(now + counted_days::PERIOD) { after } else { blocks::first_entry(now) };
+    let after = if after < blocks::first_entry(now + blocks::PERIOD) { after } else { blocks::first_entry(now) };
     log.read(|tx| {
         let mut found = Vec::new();
         blocks::each_from_in(tx, blocks::block_of(after), |block, rows| {
@@ -418,7 +418,7 @@ pub fn delete_batch_before(log: &NetworkLog, before: Timestamp) -> Result<usize>
 fn delete_some_in(tx: &Write<'_>, key: Key<'_>, is_deleted: impl Fn(&Row<'_>) -> bool) -> Result<usize> {
     let mut deleted = 0;
     for block in blocks::oldest_in(tx, key, DELETE_BATCH_SIZE)? {
-        let count = blocks::delete_in(tx, block, |row| !is_deleted(row))?;
+        let count = client_counts::delete_in(tx, block, |row| !is_deleted(row))?;
         deleted += count;
         if count == 0 || deleted >= DELETE_BATCH_SIZE {
             break;
@@ -485,7 +485,7 @@ fn put_purge_in(tx: &Write<'_>) -> Result<()> {
 
 fn delete_oldest_in(tx: &Write<'_>) -> Result<usize> {
     let deleted = delete_some_in(tx, Key::All, |_| true)?;
-    let next_period = tx.now.plus(Duration::from_millis(counted_days::PERIOD.unsigned_abs()));
+    let next_period = tx.now.plus(Duration::from_millis(blocks::PERIOD.unsigned_abs()));
     unlisted::delete_before_in(tx, edge_in(tx, Order::OldestFirst)?.unwrap_or(next_period))?;
     Ok(deleted)
 }

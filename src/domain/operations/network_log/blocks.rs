@@ -9,12 +9,14 @@ use std::{collections::HashMap, ops::ControlFlow};
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Pace, client_counts, counted_days::PERIOD};
+use super::Pace;
 use crate::{
     error::{Error, Result},
     store::{Read, Write},
 };
 
+/// The length of a period in milliseconds, as in `network-log.sql`.
+pub(super) const PERIOD: i64 = 10 * 60 * 1000;
 /// Blocks of a period, as in `network-log-2.sql`.
 const BLOCKS: i64 = 1 << 20;
 /// Positions in a block, as in `network-log-2.sql`.
@@ -62,6 +64,14 @@ impl<'text> Row<'text> {
 
     pub fn is_failed(&self) -> bool {
         self.status >= 400
+    }
+
+    /// Returns true if a client was refused where codes or passwords are sent or accepted. Token refreshes do not count:
+    /// several apps behind one address that refresh expired tokens are not an attack.
+    pub fn is_failed_sign_in(&self) -> bool {
+        const SIGN_IN: [&str; 5] =
+            ["/auth/send-code", "/auth/login", "/api/v1/auth/send-code", "/api/v1/auth/login", "/admin/login"];
+        matches!(self.status, 401 | 403 | 429) && self.route.is_some_and(|route| SIGN_IN.contains(&route))
     }
 
     fn keys(&self) -> impl Iterator<Item = Key<'text>> {
@@ -326,8 +336,13 @@ fn encoded(rows: &[Row<'_>], pace: &mut Pace) -> Result<String> {
     String::from_utf8(text).map_err(Error::internal)
 }
 
-/// Deletes the entries of a block that are not kept, with their counts, and returns their number.
-pub(super) fn delete_in(tx: &Write<'_>, block: i64, is_kept: impl Fn(&Row<'_>) -> bool) -> Result<usize> {
+/// Deletes the entries of a block that are not kept, passes them to a function, and returns their number.
+pub(super) fn delete_in(
+    tx: &Write<'_>,
+    block: i64,
+    is_kept: impl Fn(&Row<'_>) -> bool,
+    subtract: impl FnOnce(&[Row<'_>], &mut Pace) -> Result<()>,
+) -> Result<usize> {
     let text: String = tx.one("select rows from access_log_blocks where id = ?1", [block], |row| row.get(0))?;
     let (kept, deleted): (Vec<_>, Vec<_>) = decoded(&text)?.into_iter().partition(is_kept);
     if deleted.is_empty() {
@@ -353,7 +368,7 @@ pub(super) fn delete_in(tx: &Write<'_>, block: i64, is_kept: impl Fn(&Row<'_>) -
         let sql = "update access_log_blocks set entries = entries - ?2, failed = failed - ?3, rows = ?4 where id = ?1";
         tx.execute(sql, (block, entries, failed, text))?;
     }
-    client_counts::subtract_in(tx, period_of(block), &deleted, &mut pace)?;
+    subtract(&deleted, &mut pace)?;
     Ok(deleted.len())
 }
 
@@ -369,4 +384,26 @@ pub(super) fn has_user_in(tx: &Read<'_>, user: i64, client: &str, periods: (i64,
         Ok(if found.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })
     .map(|_| found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Row;
+
+    #[test]
+    fn failed_sign_ins_are_known_by_route_and_status() {
+        let is_one = |route, status| {
+            let (position, at, user, client, method, duration_us, request_id) = (0, 0, None, "", "POST", 0, "");
+            let row = Row { position, at, user, client, method, route, status, duration_us, request_id };
+            row.is_failed_sign_in()
+        };
+        for route in ["/auth/login", "/auth/send-code", "/api/v1/auth/login", "/admin/login"] {
+            assert!(is_one(Some(route), 401), "{route}");
+            assert!(!is_one(Some(route), 200) && !is_one(Some(route), 422), "{route}");
+        }
+        for route in ["/coin/balance", "/admin/payments", "/auth/refresh-token", "/api/v1/auth/refresh"] {
+            assert!(!is_one(Some(route), 401), "{route}");
+        }
+        assert!(!is_one(None, 401));
+    }
 }

@@ -6,9 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{
     Pace,
-    blocks::{self, Map, Row},
-    clients,
-    counted_days::{PERIOD, PERIODS_IN_DAY},
+    blocks::{self, Map, PERIOD, Row},
+    counted_days::PERIODS_IN_DAY,
 };
 use crate::{error::Result, store::Write};
 
@@ -27,7 +26,7 @@ impl Counts {
     fn add(&mut self, row: &Row<'_>) {
         self.requests += 1;
         self.failed += i64::from(row.is_failed());
-        self.failed_sign_ins += i64::from(clients::is_failed_sign_in(row.route, row.status));
+        self.failed_sign_ins += i64::from(row.is_failed_sign_in());
     }
 }
 
@@ -100,8 +99,14 @@ fn client_ids_in<'text>(tx: &Write<'_>, clients: impl Iterator<Item = &'text str
     Ok(ids)
 }
 
+/// Deletes the entries of a block that are not kept, with their counts, and returns their number.
+pub(super) fn delete_in(tx: &Write<'_>, block: i64, is_kept: impl Fn(&Row<'_>) -> bool) -> Result<usize> {
+    let subtract = |deleted: &[Row<'_>], pace: &mut Pace| subtract_in(tx, blocks::period_of(block), deleted, pace);
+    blocks::delete_in(tx, block, is_kept, subtract)
+}
+
 /// Subtracts deleted entries of a period. A user still counts for an address as long as a block has entries of both.
-pub(super) fn subtract_in(tx: &Write<'_>, period: i64, deleted: &[Row<'_>], pace: &mut Pace) -> Result<()> {
+fn subtract_in(tx: &Write<'_>, period: i64, deleted: &[Row<'_>], pace: &mut Pace) -> Result<()> {
     let mut clients = Map::<&str, Counts>::default();
     let mut users = HashSet::<_, foldhash::fast::RandomState>::default();
     for row in deleted {

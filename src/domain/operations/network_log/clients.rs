@@ -231,7 +231,7 @@ fn add_entries_in(tx: &Read<'_>, sums: &mut HashMap<Client, Counts>, span: Span,
             let (counts, users) = minutes.entry((row.client.to_owned(), row.at.div_euclid(60_000))).or_default();
             counts.requests += 1;
             counts.failed += u64::from(row.is_failed());
-            counts.failed_sign_ins += u64::from(is_failed_sign_in(row.route, row.status));
+            counts.failed_sign_ins += u64::from(row.is_failed_sign_in());
             users.extend(row.user);
         }
         Ok(ControlFlow::Continue(()))
@@ -315,14 +315,6 @@ fn users_in(tx: &Read<'_>, range: &CountedRange, client: Client) -> Result<u64> 
     Ok(users.len() as u64)
 }
 
-/// Returns true if a client was refused where codes or passwords are sent or accepted. Token refreshes do not count:
-/// several apps behind one address that refresh expired tokens are not an attack.
-pub(super) fn is_failed_sign_in(route: Option<&str>, status: u16) -> bool {
-    const SIGN_IN: [&str; 5] =
-        ["/auth/send-code", "/auth/login", "/api/v1/auth/send-code", "/api/v1/auth/login", "/admin/login"];
-    matches!(status, 401 | 403 | 429) && route.is_some_and(|route| SIGN_IN.contains(&route))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,18 +351,6 @@ mod tests {
         let off =
             SuspicionConfig { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
         assert!(reasons(&counts(1000, 1000, 500, 100, 1000), &off).is_empty());
-    }
-
-    #[test]
-    fn failed_sign_ins_are_known_by_route_and_status() {
-        for route in ["/auth/login", "/auth/send-code", "/api/v1/auth/login", "/admin/login"] {
-            assert!(is_failed_sign_in(Some(route), 401), "{route}");
-            assert!(!is_failed_sign_in(Some(route), 200) && !is_failed_sign_in(Some(route), 422), "{route}");
-        }
-        for route in ["/coin/balance", "/admin/payments", "/auth/refresh-token", "/api/v1/auth/refresh"] {
-            assert!(!is_failed_sign_in(Some(route), 401), "{route}");
-        }
-        assert!(!is_failed_sign_in(None, 401));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{
     NetworkLog,
-    blocks::{self, Key},
+    blocks::{self, Key, PERIOD},
 };
 use crate::{
     error::Result,
@@ -15,8 +15,6 @@ use crate::{
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
-/// The length of a counted period, as in `network-log.sql`.
-pub(super) const PERIOD: i64 = 10 * 60 * 1000;
 pub(super) const PERIODS_IN_DAY: i64 = DAY / PERIOD;
 
 /// The time after which no entry of a day is likely to be queued still.

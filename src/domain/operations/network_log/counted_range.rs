@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use super::{
-    blocks::{self, Key, Order},
-    counted_days::{self, PERIOD, PERIODS_IN_DAY},
+    blocks::{self, Key, Order, PERIOD},
+    counted_days::{self, PERIODS_IN_DAY},
 };
 use crate::{error::Result, store::Read, types::Timestamp};
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{NetworkLog, counted_days::PERIOD};
+use super::{NetworkLog, blocks::PERIOD};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     error::Result,

@@ -3,7 +3,7 @@
 use super::{
     atoms::{Atom, spells},
     cues,
-    numbers::Group,
+    digit_group::Group,
 };
 
 /// Numbers used for their pronunciation ("I love you for ever"), of which sayings consist.

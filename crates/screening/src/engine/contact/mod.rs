@@ -7,6 +7,7 @@
 mod addresses;
 mod atoms;
 mod cues;
+mod digit_group;
 mod innocent_numbers;
 mod numbers;
 

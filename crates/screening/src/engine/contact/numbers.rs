@@ -1,6 +1,6 @@
 //! Numbers that are contacts.
 
-use super::{Contact, ContactKind, atoms::Atom, cues, innocent_numbers};
+use super::{Contact, ContactKind, atoms::Atom, cues, digit_group::Group, innocent_numbers};
 
 /// Maximum characters between two groups of digits of one number.
 const WIDEST_GAP: usize = 3;
@@ -10,24 +10,6 @@ const SHORTEST_ANNOUNCED: usize = 5;
 const SHORTEST: usize = 7;
 /// Maximum digits of an account number.
 const LONGEST: usize = 12;
-
-/// Adjacent digits, as a range of atoms.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) first: usize,
-    pub(super) last: usize,
-    pub(super) digits: Vec<u8>,
-    /// The characters between this group and the one before it.
-    pub(super) gap: String,
-}
-
-impl Group {
-    /// Returns the number, if it has at most nine digits.
-    pub(super) fn value(&self) -> Option<u32> {
-        let is_short = self.digits.len() <= 9;
-        is_short.then(|| self.digits.iter().fold(0, |value, &digit| value * 10 + u32::from(digit)))
-    }
-}
 
 /// Returns the contacts among the numbers of a text.
 pub(super) fn find(atoms: &[Atom]) -> Vec<Contact> {
