@@ -35,7 +35,7 @@ use crate::{
         money::{
             ledger::{self, Asset},
             payments::{
-                bills::BillDifferenceCode, decisions::Decision, refunds::RefundState, settle::SettlementEffect,
+                bills::BillDifferenceCode, decisions::Decision, order_states::SettlementEffect, refunds::RefundState,
             },
             purchases::purchase::{PurchaseEnvironment, PurchaseState, PurchaseStore},
         },

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub use self::records::list;
 
-use super::{Payments, channels::PaymentChannel, order::Order, orders, reconcile, refunds, settle};
+use super::{Payments, channels::PaymentChannel, order::Order, order_states, orders, reconcile, refunds};
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     providers::payment::{
@@ -289,7 +289,7 @@ fn review_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
             continue;
         }
         let order = orders::find_maybe_in(tx, &found.order_no)?.filter(|order| order.channel == check.channel);
-        order.map(|order| settle::ensure_review_in(tx, order, BILL_DIFFERS)).transpose()?;
+        order.map(|order| order_states::ensure_review_in(tx, order, BILL_DIFFERS)).transpose()?;
     }
     if !check.differences.is_empty() {
         let (channel, day, differences) = (&check.channel, check.day.to_string(), check.differences.len());
@@ -308,8 +308,8 @@ fn end_reviews_in(tx: &Write<'_>, check: &BillCheck) -> Result<()> {
         let is_about_the_bill =
             |order: &Order| order.state == OrderState::Review && order.reason.as_deref() == Some(BILL_DIFFERS);
         if let Some(order) = found.filter(|order| order.channel == check.channel && is_about_the_bill(order)) {
-            let state = settle::settled_state(&order);
-            settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
+            let state = order_states::settled_state(&order);
+            order_states::set_state_in(tx, Order { reason: None, ..order }, state)?;
         }
     }
     Ok(())

@@ -19,8 +19,9 @@ use crate::{
     domain::{
         identity::users,
         money::payments::{
-            disputes, orders, refunds,
-            settle::{self, SettlementEffect, SettlementOutcome},
+            disputes,
+            order_states::{self, SettlementEffect, SettlementOutcome},
+            orders, refunds, settle,
         },
     },
     error::{Code, Error, Result},
@@ -295,7 +296,7 @@ fn apply_in(
 
 /// Stores a callback of a channel that is not configured.
 fn store_unconfigured_in(tx: &Write<'_>, message: &ReceivedCallback, max_rejected: u32) -> Result<CallbackResult> {
-    let (verdict, reason) = (SettlementEffect::Rejected, Some(settle::NOT_CONFIGURED));
+    let (verdict, reason) = (SettlementEffect::Rejected, Some(order_states::NOT_CONFIGURED));
     let id = insert_in(tx, &message.channel, message, false, verdict, reason, &[None, None, None])?;
     delete_old_rejected_in(tx, max_rejected)?;
     Ok(CallbackResult { id, verdict, reason: reason.map(Into::into), is_genuine: false, order_no: None })

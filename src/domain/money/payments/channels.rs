@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use secrecy::ExposeSecret;
 
-use super::{order::Order, sandbox};
+use super::{order::Order, sandbox::trades::TradeStore};
 use crate::{
     config::{Config, PaymentProvider, configuration_error},
     core::Core,
@@ -74,7 +74,7 @@ impl PaymentChannels {
             by_name.insert(name, PaymentChannel { gateway, breaker, sells });
         };
         if for_sale.contains(&PaymentProvider::Sandbox) {
-            let trades = Arc::new(sandbox::TradeStore::new(core.store.clone()));
+            let trades = Arc::new(TradeStore::new(core.store.clone()));
             let clock = Arc::clone(&now);
             let made = Sandbox::new(&sandbox_key()?, &notify_url(config), trades, Box::new(move || clock()));
             let made = Arc::new(made.map_err(|error| Error::new(Code::Configuration).caused_by(error))?);

@@ -13,10 +13,11 @@ use crate::{
             payments::{
                 channels::PaymentChannels,
                 order::Order,
+                order_states::{review_in, set_state_in, settled_state},
                 orders, refunds,
                 settle::{
                     RefundSource, claw_back_in, is_about_another_trade, is_user_gone_in, post_credit_in, posting_of,
-                    record_in, refund_in, review_in, set_state_in, settled_state,
+                    record_in, refund_in,
                 },
             },
         },

@@ -6,8 +6,8 @@
 use crate::{
     domain::money::payments::{
         order::Order,
+        order_states::{self, SettlementEffect, SettlementOutcome},
         orders,
-        settle::{self, SettlementEffect, SettlementOutcome},
     },
     error::Result,
     providers::payment::{DisputeState, OrderState},
@@ -54,14 +54,14 @@ pub(super) fn settle_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcom
         return Ok(SettlementEffect::Unchanged.into());
     }
     if states.contains(&DisputeState::Lost) {
-        return settle::review_in(tx, order, DISPUTE_LOST);
+        return order_states::review_in(tx, order, DISPUTE_LOST);
     }
     if states.contains(&DisputeState::Open) {
-        return settle::review_in(tx, order, DISPUTED);
+        return order_states::review_in(tx, order, DISPUTED);
     }
     if is_about_it {
-        let state = settle::settled_state(&order);
-        settle::set_state_in(tx, Order { reason: None, ..order }, state)?;
+        let state = order_states::settled_state(&order);
+        order_states::set_state_in(tx, Order { reason: None, ..order }, state)?;
     }
     Ok(SettlementEffect::Unchanged.into())
 }

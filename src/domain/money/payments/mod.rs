@@ -21,6 +21,7 @@ pub mod refunds;
 pub mod report;
 pub mod retention;
 pub mod sandbox;
+pub mod order_states;
 pub mod settle;
 
 pub use order_details::export_in;

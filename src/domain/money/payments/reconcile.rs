@@ -8,8 +8,8 @@ use crate::{
         ledger,
         payments::{
             order::Order,
-            orders, refunds,
-            settle::{self, SettlementEffect, SettlementOutcome},
+            order_states::{self, SettlementEffect, SettlementOutcome},
+            orders, refunds, settle,
         },
     },
     error::{Code, Error, Fault, FieldCode, Result},
@@ -233,7 +233,7 @@ fn end_unreachable(payments: &Payments, order: Order) -> Pending<()> {
         let order = Order { checks: order.checks + 1, ..order };
         match order.channel.as_str() {
             sandbox::PROVIDER => settle::close_in(tx, order).map(drop),
-            _ => settle::review_in(tx, order, settle::NOT_CONFIGURED).map(drop),
+            _ => order_states::review_in(tx, order, order_states::NOT_CONFIGURED).map(drop),
         }
     })
 }

@@ -14,70 +14,30 @@ use crate::{
                 self, Authority, EntryKind, Posting,
                 changes::{self, NewAccountChange},
             },
-            payments::{disputes, order::Order, orders, refunds},
+            payments::{
+                disputes,
+                order::Order,
+                order_states::{
+                    NOT_CONFIGURED, REFUND_ABNORMAL, REFUND_FAILED, SettlementEffect, SettlementOutcome,
+                    ensure_review_in, review_in, set_state_in, settled_state, under_review,
+                },
+                orders,
+                refunds::records,
+            },
         },
         operations::webhook_outbox::{self, NewWebhookEvent, WebhookKind},
     },
-    error::{Code, Error, Result},
+    error::{Code, Result},
     providers::payment::{OrderState, RejectReason, ReviewReason, SettlementDecision, Trade, judge},
     store::Write,
-    types::{Fen, Timestamp, named_enum},
+    types::{Fen, Timestamp},
 };
 
 /// The retry interval of a credit that the account rejects.
 pub(super) const CREDIT_RETRY_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// The review reason of an order whose app or gateway is no longer configured, so that it cannot be queried. A later
-/// report by the provider still settles the order.
-pub(super) const NOT_CONFIGURED: &str = "not_configured";
-/// The review reason of an order whose refund could not be delivered.
-pub(super) const REFUND_ABNORMAL: &str = "refund_abnormal";
-/// The review reason of an order of which a refund failed after it was counted.
-pub(super) const REFUND_FAILED: &str = "refund_failed";
 /// The review reason of an order whose trade has already paid another order.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
-
-named_enum! {
-    /// The effect of a report.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum SettlementEffect {
-        Credited = "credited",
-        /// The payment is recorded, but the account rejects postings for now.
-        Paid = "paid",
-        Closed = "closed",
-        Refunded = "refunded",
-        Unchanged = "unchanged",
-        Review = "review",
-        Rejected = "rejected",
-    }
-}
-
-impl SettlementEffect {
-    /// Returns true if the response is `success`. Otherwise the provider sends the report again.
-    pub const fn is_acknowledged(self) -> bool {
-        !matches!(self, Self::Rejected)
-    }
-}
-
-/// The effect of a report, with a reason if it needs one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SettlementOutcome {
-    pub verdict: SettlementEffect,
-    pub reason: Option<&'static str>,
-}
-
-impl SettlementOutcome {
-    /// Returns the outcome of a report about an order that does not exist.
-    pub(super) const fn unknown_order() -> Self {
-        Self { verdict: SettlementEffect::Rejected, reason: Some(RejectReason::UnknownOrder.name()) }
-    }
-}
-
-impl From<SettlementEffect> for SettlementOutcome {
-    fn from(verdict: SettlementEffect) -> Self {
-        Self { verdict, reason: None }
-    }
-}
 
 /// Applies a report to its order.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
@@ -97,7 +57,7 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<SettlementOutcome> {
         SettlementDecision::Close => close_in(tx, order),
         SettlementDecision::Refund { total, full } => {
             // The callback of our own refund may arrive before the response to the refund request.
-            let by = refunds::authority_for_in(tx, &order, total)?;
+            let by = records::authority_for_in(tx, &order, total)?;
             let told = by.as_ref().map_or(RefundSource::Report, RefundSource::Refund);
             let order = with_payment_of(order, trade, tx.now);
             if order.refunded >= total {
@@ -153,10 +113,6 @@ fn reopen(order: Order, trade: &Trade) -> Order {
     }
 }
 
-const fn under_review() -> SettlementOutcome {
-    SettlementOutcome { verdict: SettlementEffect::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
-}
-
 /// Credits a paid order. For a suspended account the credit is retried until its repair; other refusals go to review.
 pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     if is_user_gone_in(tx, &order)? {
@@ -192,22 +148,6 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome>
 pub fn close_in(tx: &Write<'_>, order: Order) -> Result<SettlementOutcome> {
     set_state_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
     Ok(SettlementEffect::Closed.into())
-}
-
-/// Moves an order to review, unless it is there already. Then its reason stays.
-pub(super) fn ensure_review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<SettlementOutcome> {
-    if order.state == OrderState::Review { Ok(under_review()) } else { review_in(tx, order, reason) }
-}
-
-/// Moves the order to review.
-pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<SettlementOutcome> {
-    tracing::warn!(
-        order_no = order.order_no,
-        reason,
-        "a payment order needs the decision of an operator; see `yarrow payments list --state review`"
-    );
-    set_state_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
-    Ok(SettlementOutcome { verdict: SettlementEffect::Review, reason: Some(reason) })
 }
 
 /// Moves an order with a contradicting report to review. A payment in the report is still recorded.
@@ -402,40 +342,5 @@ pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
         Ok(_) => Ok(false),
         Err(error) if error.code == Code::NotFound => Ok(true),
         Err(error) => Err(error),
-    }
-}
-
-/// Returns the state that follows from the recorded payment, credit and refunds.
-pub(super) fn settled_state(order: &Order) -> OrderState {
-    if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
-        OrderState::Refunded
-    } else if order.credited_at.is_some() {
-        OrderState::Credited
-    } else {
-        OrderState::Closed
-    }
-}
-
-/// Stores the order in a new state. Clears the scheduled query unless a credit is pending.
-pub(super) fn set_state_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
-    if !may_become(order.state, state) {
-        let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
-        return Err(Error::internal(detail));
-    }
-    let next_check_at = order.next_check_at.filter(|_| state == OrderState::Paid);
-    let refunded_at = order.refunded_at.or((state == OrderState::Refunded).then_some(tx.now));
-    orders::store_in(tx, &Order { state, next_check_at, refunded_at, ..order })
-}
-
-/// States only move forward, except for `review`: any state can enter it, and an operator ends it.
-const fn may_become(from: OrderState, to: OrderState) -> bool {
-    use OrderState::{Closed, Created, Credited, Paid, Refunded, Review};
-    match from {
-        Created => true,
-        Paid => matches!(to, Paid | Credited | Refunded | Review),
-        Credited => matches!(to, Credited | Refunded | Review),
-        Closed => matches!(to, Closed | Paid | Credited | Refunded | Review),
-        Refunded => matches!(to, Refunded | Review),
-        Review => !matches!(to, Created),
     }
 }

@@ -8,8 +8,8 @@ use crate::{
     app::App,
     domain::money::payments::{
         callbacks::{self, Callback, CallbackFilter, CallbackResult},
+        order_states::SettlementEffect,
         orders,
-        settle::SettlementEffect,
     },
     error::Result,
     http::{

@@ -13,7 +13,7 @@ use crate::{
         },
         money::{
             ledger::{Asset, EntryKind},
-            payments::{bills::BillDifferenceCode, refunds::RefundState, settle::SettlementEffect},
+            payments::{bills::BillDifferenceCode, order_states::SettlementEffect, refunds::RefundState},
             purchases::purchase::{PurchaseState, PurchaseStore},
         },
         operations::{

@@ -14,7 +14,7 @@ use crate::{
         },
         money::{
             ledger::Asset,
-            payments::{decisions::Decision, settle::SettlementEffect},
+            payments::{decisions::Decision, order_states::SettlementEffect},
             purchases::purchase::PurchaseState,
         },
         operations::{

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Refund, RefundState, due_for_query_in, find_in, succeeded_sum_in};
+use super::records::{REFUND_CLOSED, Refund, RefundState, due_for_query_in, find_in, succeeded_sum_in};
 use crate::domain::money::payments::Payments;
 use crate::{
     domain::money::{
         ledger::Authority,
         payments::{
             order::Order,
-            orders,
+            order_states, orders,
             settle::{self, RefundSource},
         },
     },
@@ -26,9 +26,6 @@ use crate::{
 const QUERY_DELAY: Duration = Duration::from_secs(10);
 /// The interval of queries for a refund with unknown outcome.
 const QUERY_INTERVAL: Duration = Duration::from_mins(10);
-
-/// The stored reason of a refund that the provider closed: it did not happen.
-pub(super) const REFUND_CLOSED: &str = "refund_closed";
 
 /// Queries refunds with unknown outcome.
 pub fn query_open(payments: &Payments) -> Result<()> {
@@ -222,7 +219,7 @@ pub(super) fn store_abnormal_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
     }
     let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
     let order = orders::find_in(tx, &refund.order_no)?;
-    settle::ensure_review_in(tx, order, settle::REFUND_ABNORMAL).map(drop)
+    order_states::ensure_review_in(tx, order, order_states::REFUND_ABNORMAL).map(drop)
 }
 
 /// Stores the code of a failure after which the outcome is unknown.
@@ -261,7 +258,7 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: RefundSuccess, by: &Authori
     }
     if is_absurd {
         let order = orders::find_in(tx, &refund.order_no)?;
-        settle::review_in(tx, order, ReviewReason::RefundExceedsAmount.name())?;
+        order_states::review_in(tx, order, ReviewReason::RefundExceedsAmount.name())?;
     }
     Ok(())
 }

@@ -39,8 +39,8 @@ use crate::{
             payments::{
                 order::Order,
                 order_details::OrderDetails,
+                order_states::{SettlementEffect, SettlementOutcome},
                 reconcile::Inquiry,
-                settle::{SettlementEffect, SettlementOutcome},
             },
         },
         operations::{
