@@ -82,6 +82,7 @@ pub struct Callback {
     pub headers: Option<BTreeMap<String, String>>,
 }
 
+#[expect(clippy::ref_option, reason = "the form that serde calls")]
 fn number_as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
     number.map(|number| number.to_string()).serialize(serializer)
 }
