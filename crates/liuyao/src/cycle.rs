@@ -55,14 +55,16 @@ named_enum! {
     }
 }
 
-/// The relation of one element to another in the cycles of feeding (生) and control (克).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ElementRelation {
-    Same,
-    Feeds,
-    Controls,
-    ControlledBy,
-    FedBy,
+named_enum! {
+    /// The relation of one element to another in the cycles of feeding (生) and control (克).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ElementRelation {
+        Same = "same",
+        Feeds = "feeds",
+        Controls = "controls",
+        ControlledBy = "controlled_by",
+        FedBy = "fed_by",
+    }
 }
 
 /// A stem and a branch: one of the sixty pairs (干支) that count years, months, days and double hours.

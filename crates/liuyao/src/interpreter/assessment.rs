@@ -24,7 +24,7 @@ named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
         IsMonth = "is_month", MonthHelps = "month_helps", MonthRests = "month_rests",
-        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines",
+        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines", DayCombines = "day_combines",
         IsDay = "is_day", DayHelps = "day_helps", DayControls = "day_controls", Stirred = "stirred",
         DayBreaks = "day_breaks", InGrave = "in_grave", InExtinction = "in_extinction", VoidForNow = "void_for_now",
         VoidIndeed = "void_indeed", VoidHeals = "void_heals", VoidHarms = "void_harms", ClashHeals = "clash_heals",
@@ -41,7 +41,9 @@ named_enum! {
         SubjectBecomesIt = "subject_becomes_it", SubjectFails = "subject_fails", ChildrenFree = "children_free",
         OfficialsAtSubject = "officials_at_subject", GraveWithOfficials = "grave_with_officials",
         CompanionStrong = "companion_strong", CompanionWeak = "companion_weak", RankAtSubject = "rank_at_subject",
-        RankHarmed = "rank_harmed", OtherVoid = "other_void", SubjectVoid = "subject_void",
+        RankHarmed = "rank_harmed", OtherVoid = "other_void", OtherWilling = "other_willing", OtherGives = "other_gives",
+        OtherPresses = "other_presses", OtherWithholds = "other_withholds", OtherPowerless = "other_powerless",
+        SubjectVoid = "subject_void",
         AskerStronger = "asker_stronger", OtherStronger = "other_stronger", CourtHelps = "court_helps",
         CourtHarms = "court_harms", Unions = "unions", UnionStruck = "union_struck", Clashes = "clashes",
         ClashesToUnions = "clashes_to_unions", UnionsToClashes = "unions_to_clashes", Reversing = "reversing",
@@ -103,6 +105,7 @@ named_enum! {
         Triad = "triad",
         Moving = "moving",
         Resting = "resting",
+        RestingStruck = "resting_struck",
         Season = "season",
     }
 }
@@ -136,6 +139,8 @@ pub struct Assessment<'a> {
     pub weight: Option<Weight>,
     pub subject: &'a ChartLine,
     pub object: &'a ChartLine,
+    /// The line of the other person whose act or mind is asked about, if it is not the significator.
+    pub other: Option<&'a ChartLine>,
     pub evidence: Vec<Evidence>,
     pub outlook: Outlook,
     pub timing: Option<Timing>,
@@ -150,6 +155,15 @@ impl Reason {
             || matches!(self, Self::SubjectBecomesIt | Self::ChildrenFree)
     }
 
+    /// Returns true if the rule is about what the asker's or the other person's line does.
+    pub(super) const fn is_of_sides(self) -> bool {
+        use Reason::{
+            ComesToSubject, ControlsSubject, FeedsSubject, HarmAtSubject, OtherVoid, SubjectFails, SubjectVoid,
+        };
+        self as usize >= OtherVoid as usize && self as usize <= SubjectVoid as usize
+            || matches!(self, ComesToSubject | ControlsSubject | FeedsSubject | HarmAtSubject | SubjectFails)
+    }
+
     /// Returns true if the rule takes strength from a line that it does not make weak alone.
     const fn holds_back(self) -> bool {
         use Reason::{DayBreaks, InExtinction, InGrave, MonthBreaks, VoidForNow, VoidIndeed};
@@ -157,7 +171,7 @@ impl Reason {
     }
 
     /// Returns how much the rule counts, positive for the matter. Movement counts more than strength, as 增删卜易 has it.
-    fn weight(self) -> i32 {
+    pub(super) fn weight(self) -> i32 {
         WEIGHTS.get(self as usize).copied().unwrap_or(0)
     }
 }
@@ -235,7 +249,7 @@ impl Force {
 impl Weight {
     /// Returns the strength of a line; none if the time is unknown.
     pub(super) fn of(line: &ChartLine) -> Option<Self> {
-        line.state.map(|state| Self::of_reasons(&state_reasons(state, line.clash_effect, line.becomes.is_some())))
+        line.state.map(|_| Self::of_reasons(&line_reasons(line)))
     }
 
     /// Returns the strength by the rules about month and day. What is void, broken or in its grave is not strong.
@@ -249,8 +263,19 @@ impl Weight {
     }
 }
 
-fn strength(state: BranchState, clash: Option<ClashEffect>, is_moving: bool) -> Vec<i32> {
-    state_reasons(state, clash, is_moving).into_iter().map(Reason::weight).collect()
+/// Returns the rules about month, day and void that apply to a line; none if the time is unknown.
+pub(super) fn line_reasons(line: &ChartLine) -> Vec<Reason> {
+    line.state.map_or_else(Vec::new, |state| state_reasons(state, line.clash_effect, line.becomes.is_some()))
+}
+
+/// Returns the force of a line by month, day and its own change.
+fn side_force(line: &ChartLine) -> i32 {
+    line_reasons(line).into_iter().map(Reason::weight).sum::<i32>()
+        + line.becomes.map_or(0, |new| match new.relation {
+            ChangeRelation::FeedsBack => 2,
+            ChangeRelation::ControlsBack => -3,
+            _ => 0,
+        })
 }
 
 /// Returns the rules about month, day and void that apply to a branch.
@@ -265,6 +290,9 @@ fn state_reasons(state: BranchState, clash: Option<ClashEffect>, is_moving: bool
     }];
     if state.month_combination && !state.is_strong_in_month() {
         found.push(Reason::MonthCombines);
+    }
+    if state.day_combination && !is_moving && !is_helped {
+        found.push(Reason::DayCombines);
     }
     match state.day_effect {
         _ if is_helped => found.push(Reason::DayHelps),
@@ -338,9 +366,7 @@ fn best<'a>(candidates: &[&'a ChartLine]) -> Option<(&'a ChartLine, Choice)> {
         let chosen: Vec<_> = candidates.iter().copied().filter(|line| is_chosen(line)).collect();
         if let [one] = chosen.as_slice() { Some(*one) } else { None }
     };
-    let score = |line: &ChartLine| {
-        line.state.map_or(0, |state| strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>())
-    };
+    let score = |line: &ChartLine| line_reasons(line).into_iter().map(Reason::weight).sum::<i32>();
     let strongest = candidates.iter().map(|line| score(line)).max()?;
     only(&|line| line.becomes.is_some())
         .map(|line| (line, Choice::Moving))
@@ -356,6 +382,9 @@ pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> 
     let (subject, object) = (with_role(LineRole::Subject)?, with_role(LineRole::Object)?);
     let weighed = if matter.topic == Topic::Legal { Sought::Subject } else { matter.sought };
     let significator = Significator::of(chart, weighed, subject, object);
+    let other = matter.other.as_ref().map(|other| Significator::of(chart, other.line, subject, object));
+    let other = other.map(|other| if other.hidden.is_some() { object } else { other.line });
+    let other = other.filter(|other| !significator.is(other));
     let reasons = |state| state_reasons(state, significator.clash_effect(), significator.becomes().is_some());
     let mut assessment = Assessment {
         chart,
@@ -364,6 +393,7 @@ pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> 
         weight: significator.state().map(|state| Weight::of_reasons(&reasons(state))),
         subject,
         object,
+        other,
         evidence: Vec::new(),
         outlook: Outlook::Mixed,
         timing: None,
@@ -411,12 +441,75 @@ impl<'a> Assessment<'a> {
         self.evidence.push(Evidence { reason, weight: reason.weight(), position });
     }
 
+    /// Returns the line towards which the other person leans.
+    pub(super) fn toward(&self) -> LineNature {
+        if self.matter.person.is_some() { self.significator.nature() } else { self.subject.nature }
+    }
+
+    /// Adds the leaning of the other person.
+    fn add_other(&mut self) {
+        use ElementRelation::{Controls, Feeds};
+        let Some(other) = self.other else { return };
+        let toward = self.toward();
+        let is_weak = Weight::of(other).is_some_and(|weight| weight == Weight::Weak);
+        let relation = |element| other.nature.element.relation_to(element);
+        let is_joined = other.nature.branch.combines_with(toward.branch);
+        let reason = match (relation(self.significator.nature().element), relation(toward.element)) {
+            // What a line in motion does to the thing is told with the lines in motion.
+            (Feeds | Controls, _) if other.is_active() && self.matter.person.is_none() => None,
+            (Feeds, _) if self.matter.person.is_none() => Some(Reason::OtherGives),
+            (_, Feeds) => Some(Reason::OtherWilling),
+            _ if is_joined => Some(Reason::OtherWilling),
+            _ if is_weak => None,
+            (Controls, _) if self.matter.person.is_none() => Some(Reason::OtherWithholds),
+            (_, Controls) => Some(Reason::OtherPresses),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            self.add(reason, Some(other));
+        }
+        if other.becomes.is_none() && other.state.is_some_and(|state| state.void && !state.day_clash) {
+            self.add(Reason::OtherVoid, Some(other));
+        }
+    }
+
+    /// Returns true if the line for the matter is that of the other person.
+    pub(super) fn is_of_other(&self) -> bool {
+        self.other.is_none() && self.matter.other.as_ref().is_some_and(|other| other.line == self.matter.sought)
+    }
+
+    /// Returns true if the question suspects the person of the line for the matter: what counts is if they act against the
+    /// asker, and a weak line does not.
+    fn is_suspicion(&self) -> bool {
+        let is_of_relative = self.matter.person.is_some() && self.matter.has("dealings");
+        self.matter.is_unwelcome && (is_of_relative || self.is_of_other() && self.matter.person.is_none())
+    }
+
+    fn add_suspicion(&mut self) {
+        let (line, toward) = (self.significator.line, self.subject.nature);
+        let nature = self.significator.nature();
+        let is_idle = self.significator.state().is_some_and(|state| state.void) || self.weight == Some(Weight::Weak);
+        let reason = match nature.element.relation_to(toward.element) {
+            _ if self.significator.is(self.subject) => return,
+            _ if nature.branch.combines_with(toward.branch) => Reason::OtherWilling,
+            ElementRelation::Feeds => Reason::OtherWilling,
+            _ if is_idle => Reason::OtherPowerless,
+            ElementRelation::Controls => Reason::OtherPresses,
+            _ => return,
+        };
+        self.add(reason, Some(line));
+    }
+
     fn collect(&mut self) {
+        if self.is_suspicion() {
+            return self.add_suspicion();
+        }
         self.add_strength();
         self.add_own_change();
         self.add_movers();
         self.add_marks();
         self.add_subject();
+        self.add_other();
         self.add_topic();
         self.add_pattern();
     }
@@ -581,23 +674,25 @@ impl<'a> Assessment<'a> {
         if self.matter.person.is_some() {
             return;
         }
-        let becomes_it = subject.becomes.is_some_and(|new| new.nature.kin == nature.kin);
-        if becomes_it && matches!(self.matter.sought, Sought::Kin(_)) {
+        let is_kin = matches!(self.matter.sought, Sought::Kin(_));
+        let is_joined = nature.branch.combines_with(subject.nature.branch);
+        if is_kin && subject.becomes.is_some_and(|new| new.nature.kin == nature.kin) {
             self.add(Reason::SubjectBecomesIt, line);
-        } else if subject.nature.element.relation_to(nature.element) == ElementRelation::Controls
-            && matches!(self.matter.sought, Sought::Kin(_))
+        } else if is_kin
+            && !is_joined
+            && subject.nature.element.relation_to(nature.element) == ElementRelation::Controls
         {
             self.add(Reason::HarmAtSubject, line);
         }
+        let is_weak = self.weight == Some(Weight::Weak);
         match nature.element.relation_to(subject.nature.element) {
-            _ if nature.branch.combines_with(subject.nature.branch) => self.add(Reason::FeedsSubject, line),
+            _ if is_joined => self.add(Reason::FeedsSubject, line),
             ElementRelation::Feeds => self.add(Reason::FeedsSubject, line),
-            ElementRelation::Controls
-                if nature.kin == Kin::Wealth
-                    && self.matter.topic != Topic::Love
-                    && self.weight != Some(Weight::Weak) =>
-            {
+            ElementRelation::Controls if nature.kin == Kin::Wealth && self.matter.topic != Topic::Love && !is_weak => {
                 self.add(Reason::ComesToSubject, line);
+            }
+            ElementRelation::Controls if self.is_of_other() && !is_weak => {
+                self.add(Reason::OtherPresses, line);
             }
             ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
             _ => {}
@@ -608,7 +703,7 @@ impl<'a> Assessment<'a> {
             if is_empty(subject) {
                 self.add(Reason::SubjectVoid, line);
             }
-            if !significator.is(self.object) && is_empty(self.object) {
+            if self.other.is_none() && !significator.is(self.object) && is_empty(self.object) {
                 self.add(Reason::OtherVoid, Some(self.object));
             }
         }
@@ -635,24 +730,14 @@ impl<'a> Assessment<'a> {
             }
         }
         match self.matter.topic {
-            Topic::Study => self.add_exam(),
+            Topic::Study if self.matter.is_exam() => self.add_exam(),
             Topic::Legal => {
-                let side = |line: &ChartLine| {
-                    let own = line.state.map_or(0, |state| {
-                        strength(state, line.clash_effect, line.becomes.is_some()).iter().sum::<i32>()
-                    });
-                    own + line.becomes.map_or(0, |new| match new.relation {
-                        ChangeRelation::FeedsBack => 2,
-                        ChangeRelation::ControlsBack => -3,
-                        _ => 0,
-                    })
-                };
                 let relation = match self.object.nature.element.relation_to(self.subject.nature.element) {
                     ElementRelation::Controls => -1,
                     ElementRelation::Feeds | ElementRelation::ControlledBy => 1,
                     _ => 0,
                 };
-                match side(self.subject) - side(self.object) + relation {
+                match side_force(self.subject) - side_force(self.object) + relation {
                     2.. => self.add(Reason::AskerStronger, Some(self.object)),
                     ..=-2 => self.add(Reason::OtherStronger, Some(self.object)),
                     _ => {}
@@ -765,17 +850,73 @@ impl<'a> Assessment<'a> {
         }
     }
 
-    /// Returns the side to which the chart leans, if the asker wants one of two things or a fact; mixed if it is even.
-    pub(super) fn chosen(&self) -> Option<Outlook> {
-        let is_fact = self.matter.aim == Aim::Fact && !self.matter.is_unwelcome && self.outlook == Outlook::Mixed;
-        let by_weight = self.weight.map_or(0, |weight| weight as i32 - Weight::Even as i32);
-        let lean = if self.score() == 0 { by_weight } else { self.score() };
-        let lean = if self.matter.gives_up { -lean } else { lean };
-        (is_fact || self.matter.options.is_some()).then_some(match lean {
+    /// Returns the lines of the two things between which the asker chooses: what is kept is the asker's own line, and what
+    /// is new the one opposite.
+    pub(super) fn sides(&self) -> Option<[&'a ChartLine; 2]> {
+        self.matter.options.as_ref()?;
+        Some(if self.matter.stays == 0 { [self.subject, self.object] } else { [self.object, self.subject] })
+    }
+
+    /// Returns the lines in motion that feed or control a side, with true for those that feed it.
+    pub(super) fn movers_on(&self, side: &ChartLine) -> impl Iterator<Item = (&'a ChartLine, bool)> {
+        let (element, position) = (side.nature.element, side.position);
+        let others = self.chart.lines.iter().filter(move |line| line.is_active() && line.position != position);
+        others.filter(|line| Force::of(line).acts()).filter_map(move |line| {
+            match line.nature.element.relation_to(element) {
+                ElementRelation::Feeds => Some((line, true)),
+                ElementRelation::Controls => Some((line, false)),
+                _ => None,
+            }
+        })
+    }
+
+    /// Returns the side to which the chart leans in a choice or a question of fact: favourable for the first of two things.
+    pub(super) fn chosen(&self) -> Outlook {
+        let moved = |side| self.movers_on(side).map(|(_, feeds)| if feeds { 2 } else { -2 }).sum::<i32>();
+        let by_sides = self.sides().map(|sides| {
+            let [first, second] = sides.map(|side| side_force(side) + moved(side));
+            first - second
+        });
+        let is_open = matches!(self.matter.aim, Aim::Choice | Aim::Fact) && !self.matter.is_unwelcome;
+        let by_weight = || self.weight.map_or(0, |weight| weight as i32 - Weight::Even as i32);
+        let lean = match by_sides {
+            Some(0) => self.nearer(),
+            Some(lean) => lean,
+            None if !is_open || self.outlook != Outlook::Mixed => return self.outlook,
+            None if self.score() == 0 => by_weight(),
+            None => self.score(),
+        };
+        match lean {
             1.. => Outlook::Favourable,
             0 => Outlook::Mixed,
             _ => Outlook::Adverse,
-        })
+        }
+    }
+
+    /// Returns which of two sides of equal force is nearer to the line for the matter.
+    fn nearer(&self) -> i32 {
+        let nature = self.significator.nature();
+        let nearness = |side: &ChartLine| match nature.element.relation_to(side.nature.element) {
+            _ if self.significator.is(side) || nature.branch.combines_with(side.nature.branch) => 2,
+            ElementRelation::Feeds => 1,
+            ElementRelation::Controls => -1,
+            _ => 0,
+        };
+        self.sides().map_or(0, |[first, second]| nearness(first) - nearness(second))
+    }
+
+    /// Returns the evidence that decides the answer: the heaviest on its side, or against a mixed one.
+    pub(super) fn decider(&self, answer: Outlook) -> Option<&Evidence> {
+        let sign = if answer == Outlook::Favourable { 1 } else { -1 };
+        let is_choice = self.matter.aim == Aim::Choice;
+        let acts = self.matter.other.as_ref().is_some_and(|other| other.acts);
+        // What others do does not turn on the asker, nor a decision on what others want.
+        let is_aside = |reason| match reason {
+            Reason::HarmAtSubject | Reason::SubjectFails | Reason::SubjectVoid => acts,
+            reason => is_choice && reason.is_of_sides() && self.other.is_some(),
+        };
+        let found = self.evidence.iter().filter(|it| it.weight * sign > 0 && !is_aside(it.reason));
+        found.max_by_key(|it| it.weight.abs())
     }
 
     /// Returns the most telling time; none if nothing is known of it.
@@ -809,10 +950,12 @@ impl<'a> Assessment<'a> {
             }
             _ if is_weak && self.matter.is_slow => (TimingRule::Season, Vec::new()),
             _ if is_moving => (TimingRule::Moving, vec![branch, partner]),
-            _ => (TimingRule::Resting, vec![branch, branch.plus(6)]),
+            _ if self.weight == Some(Weight::Strong) => (TimingRule::RestingStruck, vec![branch.plus(6)]),
+            _ => (TimingRule::Resting, vec![branch]),
         };
         // Nobody knows whether a line rests if the changes are unknown.
-        let is_telling = self.knows_changes || moment.is_some() && rule != TimingRule::Resting;
+        let is_telling =
+            self.knows_changes || moment.is_some() && !matches!(rule, TimingRule::Resting | TimingRule::RestingStruck);
         is_telling.then_some(Timing { rule, branches, element: branch.element() })
     }
 

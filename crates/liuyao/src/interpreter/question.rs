@@ -92,6 +92,17 @@ pub enum PartnerReason {
     Open,
 }
 
+/// Somebody else whose act or mind a question asks about, such as a landlord.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// The asker's word for them.
+    pub name: String,
+    pub line: Sought,
+    topic: Option<Topic>,
+    /// True if they do what is asked about; false if they only gave cause to ask.
+    pub acts: bool,
+}
+
 /// A question as the interpreter understands it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matter {
@@ -103,16 +114,19 @@ pub struct Matter {
     /// The person whose matter it is, if not the asker's own.
     pub person: Option<Person>,
     pub partner: Option<PartnerReason>,
+    pub other: Option<Other>,
     /// Circumstances with rules or words of their own, such as `long` for an old illness.
     pub aspects: Vec<&'static str>,
     /// True for a matter of months rather than days.
     pub is_slow: bool,
-    /// The answers no, perhaps and yes in the words of the question.
-    pub answers: Option<[String; 3]>,
+    /// The time that the question names, such as `week`; `dated` if it names the day of the matter.
+    pub within: Option<&'static str>,
+    /// The answers no, perhaps not, perhaps and yes in the words of the question.
+    pub answers: Option<[String; 4]>,
     /// The two things between which the asker chooses, as written.
     pub options: Option<[String; 2]>,
-    /// True if the first of two things gives up what the second keeps, so that the chart, which shows it, speaks for the second.
-    pub gives_up: bool,
+    /// The one of the two things that keeps what is, which the asker's own line shows.
+    pub stays: usize,
     /// The act of which the asker wants to know whether to do it, as written.
     pub act: Option<String>,
     /// The topic and words of a second question in the same text.
@@ -141,6 +155,8 @@ struct Vocabulary {
     chinese: HashMap<char, Vec<(&'static str, usize)>>,
     english: HashMap<char, Vec<(&'static str, usize)>>,
     lists: Vec<WordList>,
+    /// Spellings with the place of the list that names the usual word, by first letter.
+    spellings: HashMap<char, Vec<(&'static str, usize)>>,
     /// Lists of objects and of what is done to them, with the place of the entry that both stand for.
     pairs: Vec<[usize; 3]>,
 }
@@ -182,6 +198,13 @@ impl Vocabulary {
             Some(WordList { kind, name, chinese: words(chinese).collect(), english: words(english).collect() })
         });
         let lists: Vec<WordList> = lists.collect();
+        let mut spellings = HashMap::new();
+        for (place, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "spelling") {
+            for word in &list.chinese {
+                let first = word.chars().next().unwrap_or_default();
+                spellings.entry(first).or_insert_with(Vec::new).push((*word, place));
+            }
+        }
         let mut pairs = Vec::new();
         for (object, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "object") {
             let Some((topic, line)) = list.name.split_once('.') else { continue };
@@ -196,7 +219,7 @@ impl Vocabulary {
                 entries.push(Entry { topic, line, weight });
             }
         }
-        Self { entries, chinese, english, lists, pairs }
+        Self { entries, chinese, english, lists, spellings, pairs }
     }
 
     fn of(&self, kind: &str) -> impl Iterator<Item = &WordList> {
@@ -212,14 +235,14 @@ struct Text {
 
 impl Text {
     fn new(text: &str) -> Self {
-        let chinese = to_simplified(&text.to_lowercase()).replace('’', "'").replace("其他", "其它");
-        let spellings = VOCABULARY.of("spelling").flat_map(|list| list.chinese.iter().map(|word| (*word, list.name)));
-        let chinese = spellings.fold(
-            chinese,
-            |text, (word, plain)| {
-                if text.contains(word) { text.replace(word, plain) } else { text }
-            },
-        );
+        let plain = to_simplified(&text.to_lowercase()).replace('’', "'").replace("其他", "其它");
+        let (mut chinese, mut rest) = (String::with_capacity(plain.len()), plain.as_str());
+        while let Some(first) = rest.chars().next() {
+            let longest = longest(&VOCABULARY.spellings, first, |word| rest.starts_with(word));
+            let length = longest.map_or(first.len_utf8(), |(word, _)| word.len());
+            chinese.push_str(longest.map_or(&rest[..length], |(_, list)| VOCABULARY.lists[list].name));
+            rest = &rest[length..];
+        }
         let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '\'' | '-' | 'é' | '+');
         let words = chinese.split(|letter| !is_word(letter)).map(|word| word.trim_matches(['\'', '-']));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).map(without_genitive).collect();
@@ -254,17 +277,24 @@ impl Text {
 
     /// Returns true if it has words of a question.
     fn asks(&self) -> bool {
-        VOCABULARY.of("question").any(|list| self.has_chinese(&list.chinese)) || self.opens_with("question", "opening")
+        VOCABULARY.of("question").any(|list| self.has_chinese(&list.chinese))
+            || self.opens_with("question", "opening")
+            || doubled(&self.chinese, "").is_some() && offered(&self.chinese).is_none()
     }
 
-    /// Returns the topic of the animal or relative whom its pronouns stand for; none if it may speak of a partner.
-    fn other_than_a_partner(&self, hits: &[&Entry]) -> Option<Topic> {
+    /// Returns the topic of the animal, relative or other person of whom it speaks; none if it may speak of a partner.
+    fn other_than_a_partner(&self, hits: &[&Entry], other: Option<&Other>) -> Option<Topic> {
         if hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2) {
             return Some(Topic::Pets);
         }
-        let names_love = hits.iter().any(|hit| hit.topic == Topic::Love && hit.weight >= 2);
+        let names_love = |is_said: fn(u8) -> bool| hits.iter().any(|it| it.topic == Topic::Love && is_said(it.weight));
         let is_relative = |person: &Person| matches!(person, Person::Parent | Person::Child | Person::Sibling);
-        Person::first_in(self).filter(|person| is_relative(person) && !names_love).map(|_| Topic::Family)
+        match Person::first_in(self).filter(is_relative) {
+            Some(_) if !names_love(|weight| weight >= 2) => Some(Topic::Family),
+            // Of a boss or a neighbour, coldness and silence are no love.
+            _ if !names_love(|weight| weight == 2 || weight >= 5) => other.and_then(|other| other.topic),
+            _ => None,
+        }
     }
 
     /// Returns the topic to which its words turn another, as a verb turns an animal into something lost.
@@ -315,17 +345,24 @@ impl Text {
 
     /// Returns true if it asks whether to do something, as 去不去 does. 卖不卖得出 asks if it can be done.
     fn offers_choice(&self) -> bool {
-        const OTHERS: &str = "是会能有好对可想爱知在行收批给来回肯同录够";
-        let letters: Vec<char> = self.chinese.chars().collect();
-        let is_end = self.chinese.trim_end_matches(is_clause_end).ends_with("好不好");
-        is_end
-            || letters.windows(3).enumerate().any(|(place, three)| {
-                three[1] == '不'
-                    && three[0] == three[2]
-                    && !OTHERS.contains(three[0])
-                    && !letters.get(place + 3).is_some_and(|next| "得到成中".contains(*next))
-            })
+        self.chinese.trim_end_matches(is_clause_end).ends_with("好不好") || offered(&self.chinese).is_some()
     }
+}
+
+/// Returns the place, in characters, of the first verb that is asked as 去不去 is, of others than these.
+pub(super) fn doubled(text: &str, others: &str) -> Option<usize> {
+    let letters: Vec<char> = text.chars().collect();
+    let is_doubled = |place: usize| {
+        letters[place + 1] == '不' && letters[place] == letters[place + 2] && !others.contains(letters[place])
+    };
+    (0..letters.len().saturating_sub(2)).find(|place| is_doubled(*place))
+}
+
+/// Returns the place of a verb that asks whether to do something. 卖不卖得出 asks if it can be done.
+fn offered(text: &str) -> Option<usize> {
+    const OTHERS: &str = "是会能有好对可想爱知在行收批给来回肯同录够该应值适要合靠还帮答";
+    let place = doubled(text, OTHERS)?;
+    text.chars().nth(place + 3).is_none_or(|next| !"得到成中".contains(next)).then_some(place)
 }
 
 fn without_genitive(word: &str) -> &str {
@@ -356,6 +393,83 @@ fn longest(
     is_here: impl Fn(&str) -> bool,
 ) -> Option<(&'static str, usize)> {
     by_letter.get(&first)?.iter().copied().filter(|(word, _)| is_here(word)).rev().max_by_key(|(word, _)| word.len())
+}
+
+impl Other {
+    /// Returns the other person who is the subject of the clause that asks, or for whom its pronoun stands.
+    fn of(text: &Text, asked: &Text) -> Option<Self> {
+        let of_list = |name: String, list: &WordList| {
+            let (topic, line) = list.name.split_once('.')?;
+            Some(Self { name, line: Sought::from_name(line)?, topic: Topic::from_name(topic), acts: true })
+        };
+        let is_pronoun = |list: &WordList, word: &str| list.chinese.contains(&word) || list.english.contains(&word);
+        let pronouns = VOCABULARY.of("pronoun").next()?;
+        let anyone = || Self { name: String::new(), line: Sought::Object, topic: None, acts: true };
+        // The named person who comes first, with the words before and after.
+        let named = |clause: &'_ str| {
+            let places = clause.char_indices().map(|(place, _)| place);
+            places.filter_map(|place| clause.split_at_checked(place)).find_map(|(before, rest)| {
+                let words = VOCABULARY.of("other").flat_map(|list| list.chinese.iter().map(move |word| (*word, list)));
+                let (word, list) =
+                    words.filter(|(word, _)| rest.starts_with(word)).max_by_key(|(word, _)| word.len())?;
+                Some((before.to_owned(), rest[word.len()..].to_owned(), of_list(word.to_owned(), list)?))
+            })
+        };
+        let has = |name: &str, text: &str| openers(name).any(|word| text.ends_with(word));
+        let subject = |clause: &str| {
+            if pronouns.chinese.iter().any(|word| clause.starts_with(word)) {
+                let known = named(&text.chinese).map(|(.., other)| other);
+                return known.or_else(|| Person::first_in(text).is_none().then(anyone));
+            }
+            let (before, after, other) = named(clause)?;
+            let own = ["我们的", "我们", "我的", "我", "的"].into_iter().find_map(|own| before.strip_suffix(own));
+            let before = own.unwrap_or(&before);
+            // In 该不该跟老板谈 the boss does not act.
+            let acts = !has("object_of", before) && !openers("modifies").any(|word| after.starts_with(word));
+            let is_part = openers("acting").any(|word| after.contains(word)) && !before.contains('我');
+            (is_part || !acts).then_some(Self { acts, ..other })
+        };
+        let clauses = || asked.chinese.split(is_clause_end).filter(|clause| !clause.is_empty());
+        let without = clauses().any(|clause| openers("no_subject").any(|word| clause.starts_with(word)));
+        // In 客户说考虑，… the client gives cause to ask.
+        let first = || {
+            let clause = text.chinese.split(is_clause_end).next().filter(|clause| clauses().all(|it| it != *clause))?;
+            let tells = openers("tells").any(|word| clause.contains(word));
+            let found = subject(clause).filter(|_| without || tells)?;
+            Some(Self { acts: without, ..found })
+        };
+        let in_english = || {
+            let words: Vec<&str> = asked.english.split_whitespace().collect();
+            let is_auxiliary = |word: &&str| VOCABULARY.of("auxiliary").any(|list| list.english.contains(word));
+            let start = words.iter().position(is_auxiliary).filter(|place| *place <= 3)? + 1;
+            let list_of = |text: &str| {
+                VOCABULARY.of("other").find_map(|list| {
+                    let word = list.english.iter().filter(|word| begins_with(text, word)).max_by_key(|word| word.len());
+                    Some((*word?, list))
+                })
+            };
+            if is_pronoun(pronouns, words.get(start)?) {
+                let known = word_starts(&text.english).find_map(list_of);
+                let known = known.and_then(|(word, list)| of_list(format!("the {word}"), list));
+                return known.or_else(|| Person::first_in(text).is_none().then(anyone));
+            }
+            let ends = (start..words.len().min(start + 4)).take_while(|place| !is_asker(words[*place]));
+            let named = |place: usize| {
+                let (word, list) = list_of(&(words[place..].join(" ") + " "))?;
+                let is_own = place > 0 && matches!(words[place - 1], "my" | "our");
+                of_list(format!("{} {word}", if is_own { "your" } else { "the" }), list)
+            };
+            let is_object =
+                |place: &usize| matches!(words[*place - 2], "with" | "to" | "from" | "about" | "tell" | "ask");
+            let mentioned = (start + 2..words.len()).filter(is_object).find_map(named);
+            ends.into_iter().find_map(named).or_else(|| Some(Self { acts: false, ..mentioned? }))
+        };
+        clauses().find_map(subject).or_else(first).or_else(in_english)
+    }
+}
+
+fn is_asker(word: &str) -> bool {
+    matches!(word, "i" | "we" | "you" | "it" | "this" | "that" | "there")
 }
 
 impl Person {
@@ -401,6 +515,18 @@ impl Sought {
     }
 }
 
+impl Matter {
+    /// Returns the asker's word for the person whose matter it is.
+    pub(super) fn person_named(&self, question: &str) -> Option<&'static str> {
+        let (text, pronouns) = (Text::new(question), VOCABULARY.of("pronoun").next()?);
+        let list = VOCABULARY.of("person").find(|list| self.person.is_some_and(|person| person.name() == list.name))?;
+        let is_told = |word: &&&str| !pronouns.chinese.contains(word) && text.chinese.contains(**word);
+        let english =
+            || list.english.iter().filter(|word| !pronouns.english.contains(word) && text.has_english(&[word]));
+        list.chinese.iter().filter(is_told).chain(english()).max_by_key(|word| word.len()).copied()
+    }
+}
+
 impl Topic {
     /// Returns true for topics in which the asker wants something to hold together, so that a clash harms.
     pub(super) fn wants_union(self) -> bool {
@@ -417,36 +543,75 @@ impl Matter {
     pub fn of(reading: &Reading) -> Self {
         let text = Text::new(&reading.question);
         let clauses = clauses(&reading.question);
-        let asked = Text::new(&clauses.join("，"));
-        let asked = if clauses.is_empty() { Text::new(&reading.question) } else { asked };
-        let (hits, asked_hits) = (text.hits(), asked.hits());
+        let of_clauses = clauses.join("，");
+        let is_part = !clauses.is_empty() && of_clauses != reading.question;
+        let part = is_part.then(|| Text::new(&of_clauses));
+        let asked = part.as_ref().unwrap_or(&text);
+        let hits = text.hits();
+        let asked_hits = part.as_ref().map_or_else(|| hits.clone(), Text::hits);
+        let other = Other::of(&text, asked);
         let stated = reading.question_type.as_deref().map(Text::new);
         let stated =
             stated.and_then(|stated| strongest(&stated.hits(), 1, None).filter(|topic| *topic != Topic::Other));
         let parts = parts(&reading.question);
         let first = parts.first().and_then(|(topic, _)| *topic);
-        let other = text.other_than_a_partner(&hits);
-        let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN, other);
-        let read = || strongest(&asked_hits, DECISIVE, other).or_else(all).map(|topic| text.turned(topic));
-        let topic = stated.or(first).or_else(read).unwrap_or(Topic::Other);
+        let turned = text.other_than_a_partner(&hits, other.as_ref());
+        let turned = turned.or_else(|| asked.other_than_a_partner(&asked_hits, None));
+        let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN, turned);
+        let read = || strongest(&asked_hits, DECISIVE, turned).or_else(all).map(|topic| text.turned(topic));
+        // Dealings with a neighbour are read as such, though the question speaks of a home.
+        let of_dealings = other.as_ref().filter(|other| other.acts && text.has_named("aspect", "any.dealings"));
+        let is_partner = matches!(Person::first_in(asked), Some(Person::Man | Person::Woman));
+        let of_dealings = of_dealings
+            .filter(|_| !is_partner)
+            .and_then(|other| other.topic.filter(|_| turned.is_none() || turned == other.topic));
+        let topic = stated.or(of_dealings).or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
         let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
         // Money between people needs no adviser.
-        let invests = ["wealth.trade", "wealth.loan"].into_iter().any(|name| text.has_named("aspect", name));
+        let invests =
+            ["wealth.trade", "wealth.invest", "wealth.loan"].into_iter().any(|name| text.has_named("aspect", name));
         let needs = |other: &Topic| match other {
             Topic::Wealth => touched(*other) && (invests || stated == Some(*other)),
             Topic::Health => touched(*other) || touched(Topic::Children),
             _ => touched(*other),
         };
         let options = options(&reading.question);
-        let (aim, is_unwelcome) = aim(&asked, topic, options.is_some());
+        let (aim, is_unwelcome) = aim(asked, topic, options.is_some());
         let sought = sought(topic, &hits, &asked_hits);
-        let person = person(topic, &asked).filter(|_| Person::first_in(&asked).is_some());
+        let person = person(topic, asked).filter(|_| Person::first_in(asked).is_some());
         let person = person.or_else(|| self::person(topic, &text));
-        let aspects = aspects(topic, person, &text);
+        let mut aspects = aspects(topic, person, &text);
+        let is_either = options.is_some() && !(asked.has_named("aim", "choice") || asked.chinese.ends_with('好'));
+        aspects.extend(
+            (is_either && (asked.chinese.replace("还是", "").contains('是') || asked.opens_with("question", "either")))
+                .then_some("either"),
+        );
+        // A tenant who moves out is no move of the asker's.
+        let lets = text.has_named("aspect", "any.tenant");
+        aspects.retain(|it| *it != "rent" || !lets);
+        aspects.retain(|it| *it != "move" || other.as_ref().is_none_or(|other| !other.acts));
+        let within = VOCABULARY.of("within").find(|list| text.has(list)).map(|list| list.name);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
+        let is_between_people = aspects.contains(&"debt") || aspects.contains(&"deposit");
+        let holder = || Other { name: String::new(), line: Sought::Object, topic: None, acts: false };
+        let other = other.or_else(|| (topic == Topic::Wealth && is_between_people).then(holder));
+        let other = other.filter(|_| !matches!(topic, Topic::Love | Topic::Legal));
+        // Trust, intentions and favours are read from the other person's own line, and what they give from that of the thing.
+        let is_of_person = sought == Sought::Object
+            || aim == Aim::Fact
+            || matches!(topic, Topic::Friends | Topic::Other | Topic::Travel)
+            || topic == Topic::Career && sought != Sought::Kin(Kin::Wealth);
+        let is_whole = |other: &Other| topic == Topic::Career && other.line == Sought::Object;
+        let sought = match &other {
+            Some(other) if aspects.contains(&"person") => other.line,
+            Some(other) if is_of_person && other.acts && !is_whole(other) => other.line,
+            None if aspects.contains(&"person") => Sought::Object,
+            _ if topic == Topic::Family && person.is_none() && aim == Aim::Choice => Sought::Subject,
+            _ => sought,
+        };
         let matter = Self {
             topic,
             aim,
@@ -454,19 +619,23 @@ impl Matter {
             sought: person.map_or(sought, |person| Sought::Kin(person.kin())),
             person,
             partner: None,
+            other,
             aspects,
             is_slow,
+            within,
             answers: restatement::answers(&reading.question, &clauses),
-            gives_up: options.as_ref().is_some_and(|options| {
-                let [first, second] = options.each_ref().map(|option| Text::new(option).has_any("leave"));
-                first && !second
-            }),
+            stays: options.as_ref().map_or(0, stays),
             options,
             act: act(&reading.question),
             second: second.and_then(|(topic, words)| Some((topic?, words))),
             professionals: [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(needs).collect(),
         };
         if sought == Sought::Partner { matter.with_partner(reading.asker, &text) } else { matter }
+    }
+
+    /// Returns true if rank and paper are weighed.
+    pub(super) fn is_exam(&self) -> bool {
+        ["exam", "admission", "contest", "award", "thesis"].into_iter().any(|aspect| self.has(aspect))
     }
 
     pub fn has(&self, aspect: &str) -> bool {
@@ -491,7 +660,7 @@ impl Matter {
             (None, Some(person)) => (Sought::Kin(person.kin()), PartnerReason::Question(person)),
             (None, None) => (Sought::Object, PartnerReason::Open),
         };
-        Self { sought, person: None, partner: Some(reason), ..self }
+        Self { sought, person: None, partner: Some(reason), other: None, ..self }
     }
 }
 
@@ -560,16 +729,28 @@ fn options(question: &str) -> Option<[String; 2]> {
         ends.max().and_then(|end| before.get(end..)).filter(|option| !option.trim().is_empty()).unwrap_or(before);
     let short = |text: &str| {
         let text = text.trim().trim_end_matches(['呢', '好', '吗', '嗎']);
+        let text = text.rsplit_once('是').map_or(text, |(_, after)| after);
         let text = openers("first").fold(text, |text, word| text.trim_start_matches(*word));
         (!text.is_empty() && text.chars().count() <= 40).then(|| text.to_owned())
     };
     Some([short(before)?, short(after)?])
 }
 
+/// Returns the one of two things that keeps what the asker has; the first if neither says so.
+fn stays(options: &[String; 2]) -> usize {
+    let [first, second] = options.each_ref().map(|option| Text::new(option));
+    let is_kept =
+        !first.has_any("stay") && second.has_any("stay") || first.has_any("leave") && !second.has_any("leave");
+    usize::from(is_kept)
+}
+
 /// Returns the act of a question whether to do something.
 fn act(question: &str) -> Option<String> {
     let lower = question.to_ascii_lowercase();
-    let start = openers("act").find_map(|opener| Some(lower.find(opener)? + opener.len()))?;
+    let named = openers("act").find_map(|opener| Some(lower.find(opener)? + opener.len()));
+    let doubled = || Some(question.char_indices().nth(offered(question)? + 2)?.0);
+    let denied = || openers("or_not").find_map(|opener| Some(question.find(opener)? + opener.len()));
+    let start = named.or_else(doubled).or_else(denied)?;
     let act = question.get(start..)?.split(is_clause_end).next()?.trim().trim_end_matches(['呢', '吗', '嗎', '好']);
     (2..=60).contains(&act.chars().count()).then(|| act.to_owned())
 }
@@ -592,7 +773,7 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
         (is(Aim::How), Aim::How),
         (is(Aim::Choice) || text.offers_choice(), Aim::Choice),
         (text.has_any("hope"), Aim::Wish),
-        (is(Aim::Fact) || is_doubt(), Aim::Fact),
+        (is(Aim::Fact) || is_doubt() || text.chinese.starts_with('是') && topic != Topic::Lost, Aim::Fact),
         // A loss was bad luck already; to find the thing is a hope.
         ((is_unwelcome && topic != Topic::Lost) || text.has_any("fear") || is_open, Aim::Fear),
     ];
@@ -615,8 +796,10 @@ fn aspects(topic: Topic, person: Option<Person>, text: &Text) -> Vec<&'static st
 /// animal, and a pronoun stands for the person or animal that the text names.
 fn strongest(hits: &[&Entry], least: u32, other: Option<Topic>) -> Option<Topic> {
     let has_animal = other == Some(Topic::Pets) || hits.iter().any(|hit| hit.topic == Topic::Pets && hit.weight >= 2);
+    let has_sibling = || hits.iter().any(|hit| hit.topic == Topic::Family && hit.line == Sought::Kin(Kin::Siblings));
     let topic_of = |hit: &Entry| match hit.topic {
         Topic::Health if has_animal => Topic::Pets,
+        Topic::Friends if other == Some(Topic::Family) && has_sibling() => Topic::Family,
         Topic::Love => other.unwrap_or(Topic::Love),
         topic => topic,
     };
@@ -642,10 +825,13 @@ fn sought(topic: Topic, hits: &[&Entry], asked: &[&Entry]) -> Sought {
 /// Returns the person whose matter it is, if not the asker's own.
 fn person(topic: Topic, text: &Text) -> Option<Person> {
     let of_pronoun = || [Person::Man, Person::Woman].into_iter().find(|person| text.has_named("person", person.name()));
-    let is_together = || text.has_chinese(&["和", "跟", "与", "陪", "带"]) || text.has_english(&["with"]);
+    let is_taken = || text.has_chinese(&["陪", "带"]);
+    let is_together = || is_taken() || text.has_chinese(&["和", "跟", "与"]) || text.has_english(&["with"]);
     match topic {
         Topic::Health if !text.names_the_asker() => Person::first_in(text).or_else(of_pronoun),
+        Topic::Family if is_taken() && text.names_the_asker() => None,
         Topic::Family | Topic::Health => Person::first_in(text),
+        Topic::Study if Person::first_in(text) == Some(Person::Child) => Some(Person::Child),
         Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => {
             Person::first_in(text)
         }

@@ -3,19 +3,26 @@
 //! Words that may stand between a subject and what is asked are in `assets/interpreter/words.tsv`. A question that they do
 //! not fit has no restatement.
 
-use super::question::{is_clause_end, openers, standard, words_of};
+use super::question::{doubled, is_clause_end, openers, standard, words_of};
 
 /// The longest clause that is restated, in characters.
 const MAX_LENGTH: usize = 90;
 
-/// Returns the answers no, perhaps and yes to the last clause that asks. An answer that has no good wording is empty.
-pub(super) fn answers(question: &str, asking: &[&str]) -> Option<[String; 3]> {
-    let clause = *asking.last().filter(|clause| clause.chars().count() <= MAX_LENGTH)?;
-    let plain = clause.trim().trim_end_matches(is_clause_end);
-    if plain.is_ascii() { in_english(plain) } else { in_chinese(question, clause, plain) }
+/// Returns the answers no, perhaps not, perhaps and yes to the last clause that asks for them. An answer that has no good
+/// wording is empty.
+pub(super) fn answers(question: &str, asking: &[&str]) -> Option<[String; 4]> {
+    asking.iter().rev().filter(|clause| clause.chars().count() <= MAX_LENGTH).find_map(|clause| {
+        let plain = clause.trim().trim_end_matches(is_clause_end);
+        if is_latin(plain) { in_english(plain) } else { in_chinese(question, clause, plain) }
+    })
 }
 
-fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> {
+/// Returns true if the text has no Chinese.
+pub(super) fn is_latin(text: &str) -> bool {
+    text.chars().all(|letter| letter < '\u{2E80}')
+}
+
+fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 4]> {
     let text = standard(plain).replace("到底", "").replace("究竟", "");
     let clause_words = text.trim_end_matches(['吗', '呢', '啊', '呀']);
     if openers("obscure").any(|word| text.contains(word)) || text.chars().count() > 32 {
@@ -24,12 +31,17 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
     let modals = || words_of("modal").flat_map(|list| list.chinese.iter().map(move |form| (list.name, *form)));
     let is_open = |form: &str| form.contains(['不', '没', '否']);
     let has_open = modals().any(|(name, form)| name.contains('/') && is_open(form) && text.contains(form));
-    if !has_open && clause_words.len() == text.len() {
+    let is_open_verb = doubled(clause_words, "").is_some_and(|place| clause_words.chars().nth(place + 3) == Some('得'));
+    if !has_open && !is_open_verb && clause_words.len() == text.len() {
         return None;
+    }
+    if let Some(said) = of_verb(question, clause, clause_words, true).filter(|_| !has_open) {
+        return Some(said);
     }
     let mut place = 0;
     while let Some(rest) = clause_words.get(place..).filter(|rest| !rest.is_empty()) {
-        let here = modals().filter(|(_, form)| rest.starts_with(form)).max_by_key(|(_, form)| form.len());
+        let here = modals().filter(|(name, form)| (*name != "-" || !has_open) && rest.starts_with(form));
+        let here = here.max_by_key(|(_, form)| form.len());
         let (before, length) = (&clause_words[..place], here.map_or(1, |(_, form)| form.len()));
         let length = if here.is_none() { rest.chars().next()?.len_utf8() } else { length };
         match here.and_then(|(name, form)| Some((name.split_once('/')?, form))) {
@@ -45,6 +57,7 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
                 return (!after.is_empty() || length > 3).then(|| {
                     [
                         said(&format!("多半{no}"), denied.as_deref().unwrap_or(after)),
+                        said(&format!("未必{yes}"), after),
                         said(&format!("有可能{still}{}", if yes == "能" { "" } else { yes }), after),
                         said(&format!("多半{still}{yes}"), after),
                     ]
@@ -53,53 +66,79 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 3]> 
             _ => place += length,
         }
     }
-    // A verb with its result, such as 租得出去.
-    let place = clause_words.rfind('得').filter(|_| !has_open)?;
-    let (before, after) = (clause_words.get(..place)?, clause_words.get(place + '得'.len_utf8()..)?);
-    let verb = before.chars().last().filter(|_| {
-        after.starts_with(['了', '到', '出', '上', '下', '回', '过', '成', '住', '掉', '活', '完', '清', '动'])
-    })?;
-    let before = subject(question, clause, before.strip_suffix(verb)?);
-    let said = |word: &str| turned(&format!("{before}多半{verb}{word}{after}"));
-    Some([said("不"), String::new(), said("得")])
+    of_verb(question, clause, clause_words, false).filter(|_| !has_open)
+}
+
+/// Restates a question with a verb and its result, such as 租得出去.
+fn of_verb(question: &str, clause: &str, text: &str, is_end: bool) -> Option<[String; 4]> {
+    let place = text.rfind('得')?;
+    let (before, after) = (text.get(..place)?, text.get(place + '得'.len_utf8()..)?);
+    let is_whole = |result: &&&str| after.trim_end_matches('了') == **result;
+    let mut results = openers("result");
+    let is_result = if is_end { results.any(|it| is_whole(&it)) } else { results.any(|it| after.starts_with(it)) };
+    let verb = before.chars().last().filter(|_| is_result || after == "了")?;
+    let before = before.strip_suffix(verb)?;
+    let before = before.strip_suffix('不').and_then(|before| before.strip_suffix(verb)).unwrap_or(before);
+    let before = subject(question, clause, before.strip_suffix(['会', '能']).unwrap_or(before));
+    let said = |degree: &str, word: &str| turned(&format!("{before}{degree}{verb}{word}{after}"));
+    Some([said("多半", "不"), said("未必", "得"), said("有可能", "得"), said("多半", "得")])
 }
 
 /// Returns the words before the verb, with the clause before if they name nothing.
 fn subject(question: &str, clause: &str, before: &str) -> String {
     let earlier = question.split_once(clause).map_or("", |(earlier, _)| earlier.trim_end_matches(is_clause_end));
     let earlier = earlier.rsplit(is_clause_end).next().map(str::trim).unwrap_or_default();
-    let is_short = before.chars().count() <= 3 && (1..=18).contains(&earlier.chars().count());
+    let names_nothing = before.trim_start_matches(['我', '他', '她', '它', '这', '那', '们', '也', '还']).is_empty();
+    let is_short = names_nothing && (1..=18).contains(&earlier.chars().count());
     if is_short { format!("{}，{before}", standard(earlier)) } else { before.to_owned() }
 }
 
-fn in_english(plain: &str) -> Option<[String; 3]> {
+fn in_english(plain: &str) -> Option<[String; 4]> {
     let words: Vec<&str> = plain.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
-    let nouns = ["person", "object", "noun"].into_iter().flat_map(words_of).flat_map(|list| &list.english);
+    let has = |name: &str, place: usize| lower.get(place).is_some_and(|word| openers(name).any(|other| other == word));
+    let nouns = ["person", "object", "noun", "other"].into_iter().flat_map(words_of).flat_map(|list| &list.english);
     let nouns: Vec<&str> = nouns.map(|word| word.trim_end_matches('*')).collect();
-    let is_noun = |place: &usize| lower.get(*place).is_some_and(|word| nouns.contains(&word.as_str()));
-    let has = |name: &str, word: Option<&String>| word.is_some_and(|word| openers(name).any(|other| other == word));
-    let end = match lower.get(1) {
-        word if has("determiner", word) => {
-            (2..=4).find(is_noun).map(|first| (first..=lower.len()).find(|place| !is_noun(place)).unwrap_or(first + 1))
-        }
-        word => has("subject", word).then_some(2),
+    let is_noun =
+        |place: &usize| lower.get(*place).is_some_and(|word| word.len() > 1 && nouns.contains(&word.as_str()));
+    let aux = lower.first()?.as_str();
+    // The place at which the subject ends: before the verb, or after its noun if it has a predicate without one.
+    let end = if matches!(aux, "do" | "does" | "did" | "will" | "can" | "could" | "would") {
+        let is_verb = |place: &usize| has("verb", *place) || has("adverb", *place);
+        let is_part = |place: usize| {
+            has("determiner", place - 1) || lower[place - 1] == "to" || is_noun(&place) && is_verb(&(place + 1))
+        };
+        (2..lower.len()).find(|place| is_verb(place) && !is_part(*place))
+    } else if has("subject", 1) {
+        Some(2)
+    } else {
+        let first = (2..=4).find(is_noun).filter(|_| has("determiner", 1));
+        let end = first.and_then(|first| (first..=lower.len()).find(|place| !is_noun(place)));
+        end.filter(|end| !has("goes_on", *end))
     }?;
-    let (aux, rest) = (lower.first()?.as_str(), words.get(end..).filter(|rest| !rest.is_empty())?.join(" "));
+    let rest = words.get(end..).filter(|rest| !rest.is_empty())?.join(" ");
     let (subject, rest) = (turned(&words[1..end].join(" ")), turned(&rest));
+    let said = |degree: &str| match degree {
+        "not" => match rest.strip_prefix("still ").filter(|_| matches!(aux, "is" | "are" | "was" | "were")) {
+            Some(rest) => format!("{subject} {aux} probably no longer {rest}"),
+            None => format!("{subject} {aux} probably not {rest}"),
+        },
+        degree => format!("{subject} {aux} {degree} {rest}"),
+    };
     match aux {
         _ if lower.iter().any(|word| word == "or") || rest.starts_with("and ") => None,
         "do" | "does" | "did" => {
-            Some([format!("{subject} probably {aux} not"), String::new(), format!("{subject} probably {aux}")])
+            let said = |words: &str| format!("{subject} {words}");
+            let [no, doubt] = [format!("probably {aux} not"), format!("perhaps {aux} not")];
+            Some([said(&no), said(&doubt), said(&format!("perhaps {aux}")), said(&format!("probably {aux}"))])
         }
-        "will" | "can" | "could" | "would" | "is" | "are" | "was" | "were" | "has" | "have" => Some([
-            match rest.strip_prefix("still ") {
-                Some(rest) => format!("{subject} {aux} probably no longer {rest}"),
-                None => format!("{subject} {aux} probably not {rest}"),
-            },
-            if aux == "will" { format!("{subject} may {rest}") } else { String::new() },
-            format!("{subject} {aux} probably {rest}"),
-        ]),
+        "will" => {
+            let said_as = |aux: &str| format!("{subject} {aux} {rest}");
+            Some([said("not"), said_as("may well not"), said_as("may"), said("probably")])
+        }
+        "can" | "could" | "would" | "is" | "are" | "was" | "were" | "has" | "have" => {
+            Some([said("not"), said("perhaps not"), said("perhaps"), said("probably")])
+        }
         _ => None,
     }
 }

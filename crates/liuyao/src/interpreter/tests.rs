@@ -77,7 +77,7 @@ fn a_chinese_reading_gives_answer_reasons_advice_text_and_chart() {
     let expected = "\
 你今年换工作看来合适。
 
-代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，根基稳；它生合你自己的一爻（世），事情向着你。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。
+代表此事的是五爻官鬼酉金（职位与上司），眼下有力。有利的是用神得月令丑生扶，根基稳。动爻：四爻父母亥水（合同与单位）动化妻财未土，分去用神一些力气；上爻妻财未土（薪酬）动化兄弟卯木，本来生用神，却自身月破，帮不到底。世爻（你自己）在三爻妻财辰土，力量平平：用神生合世爻，事情向着你。
 
 先拿到书面聘用，再提离职。
 
@@ -92,12 +92,12 @@ fn a_chinese_reading_gives_answer_reasons_advice_text_and_chart() {
 #[test]
 fn an_english_reading_is_prose_about_the_casting() {
     let text = interpret(&now(Written::English, "788976", "Will I get the job offer?"));
-    assert!(text.starts_with("The post will probably be yours.\n\n"), "{text}");
+    assert!(text.starts_with("You will probably get the job offer.\n\n"), "{text}");
     expect_parts(
         &text,
         &[
             "The line for this matter is the fifth line, Officials (Rooster, metal) (the post and those above you), strong",
-            "Time: a line at rest tends to wake around the Rabbit month (about March)",
+            "Time: around the Rabbit month (about March) (a strong line at rest wakes when it is struck).",
             "The answer is ䷐ Hexagram 17, Following (泽雷随 suí), with the fourth and top lines changing, which leads to ䷩",
             "a Tiger day (庚寅) in the Ox month (己丑), Horse and Goat void.",
         ],
@@ -117,12 +117,12 @@ fn traditional_readings_quote_the_received_text() {
 #[test]
 fn answers_are_given_in_the_sense_of_the_question() {
     for (question, lines, beginning) in [
-        ("公司会不会裁掉我", "887689", "去留还没有定。"),
+        ("公司会不会裁掉我", "887689", "公司有可能会裁掉你。"),
         ("戒指是不是被保姆拿走了", "789968", "戒指多半不是被保姆拿走的。"),
-        ("这个月没来例假，我是不是怀孕了", "788976", "多半是有了。"),
-        ("我单身三年了，什么时候能遇到对的人", "777877", "眼下时候未到，有动静也要等到"),
+        ("这个月没来例假，我是不是怀孕了", "788976", "这个月没来例假，你多半是怀孕了。"),
+        ("我单身三年了，什么时候能遇到对的人", "777877", "眼下时候未到，要等到"),
         ("是谁拿了我的钱包", "777877", "若有人拿，像是"),
-        ("买二手房还是等新盘", "898777", "与其买二手房，不如等新盘。"),
+        ("买二手房还是等新盘", "898777", "两头相比，宜取「买二手房」。"),
         ("跟婆婆吵架了怎么和好", "788976", "先停一停："),
         ("领导为什么总针对我", "788976", "多半起于"),
         ("我的银行卡忘在哪了", "788976", "多在"),
@@ -376,15 +376,12 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
                 has(format!("role.{topic}.{kin}"));
             }
             for outlook in Outlook::ALL.map(Outlook::name) {
-                for group in ["wish", "advice"] {
-                    has(format!("{group}.{topic}.{outlook}"));
-                }
+                has(format!("wish.{topic}.{outlook}"));
             }
         }
         for outlook in Outlook::ALL.map(Outlook::name) {
             for group in [
                 "fear",
-                "fear_advice",
                 "fact",
                 "unwelcome_fact",
                 "fact_advice",
@@ -392,7 +389,6 @@ fn every_rule_topic_and_outlook_has_its_phrases() {
                 "who",
                 "who_advice",
                 "choice",
-                "choice_advice",
                 "whether",
                 "whether.act",
                 "how",

@@ -3,9 +3,14 @@
 
 use super::{
     Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, TimingRule, Topic, View,
-    Weight, Written, assess, assessment::cause_of_failure, phrases::Phrases, question::PartnerReason,
-    restatement::turned,
+    Weight, Written, assess,
+    assessment::{cause_of_failure, line_reasons},
+    phrases::Phrases,
+    question::PartnerReason,
+    restatement::{is_latin, turned},
 };
+use jiff::civil::Date;
+
 use crate::{
     Branch, ElementRelation,
     chart::{
@@ -21,6 +26,13 @@ use crate::{
 const MAX_QUOTE_LENGTH: usize = 160;
 /// Maximum number of rules named on the side of the answer, and on the other one.
 const MAX_REASONS: [usize; 2] = [3, 2];
+/// The aspects whose advice fits a decision.
+const ACTS: [&str; 14] = [
+    "abroad", "adopt", "breakup", "buy", "change", "doctor", "fortune", "lend", "marry", "mourning", "move", "sell",
+    "surgery", "trade",
+];
+/// Maximum number of rules named for each of two things to choose from.
+const MAX_SIDE_REASONS: usize = 2;
 /// The number of moving lines from which they are grouped.
 const MANY: usize = 4;
 
@@ -58,19 +70,26 @@ impl Writer<'_> {
             (None, Some((Judgement::Warning, _))) => Outlook::Adverse,
             (None, _) => Outlook::Mixed,
         };
-        let answer = told.and_then(|scene| scene.assessment.chosen()).unwrap_or(outlook);
-        let advice = words.say_first(&advice_keys(matter, answer), &[]);
+        let answer = told.map_or(outlook, |scene| scene.assessment.chosen());
+        let advice = self.advice(matter, told, answer);
         let body = match (self.reading.view, &scene) {
             (View::Images, _) => [self.quotations(&texts), self.way(primary)].join("\n\n"),
             (View::Lines, Some(scene)) => scene.each_line(),
-            (_, Some(scene)) => words.join(&[scene.reasons(outlook), self.body_and_use().unwrap_or_default()]),
+            (_, Some(scene)) => words.join(&[scene.reasons(answer), self.body_and_use().unwrap_or_default()]),
             (_, None) => String::new(),
         };
         let has_verse = self.reading.view != View::Images;
         let verse = texts.main().filter(|_| has_verse).map(|text| self.verse("verse.said", *text, true));
-        let agreement = judgement.filter(|_| told.is_none() && !matter.has("mourning"));
-        let agreement = agreement.map(|(judgement, clause)| {
-            words.say(&format!("agreement.text.{}", judgement.name()), &[("clause", &self.classic(clause))])
+        let agreement = judgement.filter(|_| has_verse && !matter.has("mourning")).map(|(judgement, clause)| {
+            let key = match (told, judgement, answer) {
+                (None, judgement, _) => format!("agreement.text.{}", judgement.name()),
+                (Some(_), Judgement::Good, Outlook::Adverse) if matter.options.is_none() => "agreement.too_good".into(),
+                (Some(_), Judgement::Warning, Outlook::Favourable) if matter.options.is_none() => {
+                    "agreement.warns".into()
+                }
+                _ => String::new(),
+            };
+            words.say(&key, &[("clause", &self.classic(clause))])
         });
         vec![
             words.capitalised(&self.answer(matter, scene.as_ref(), answer, &advice)),
@@ -89,34 +108,77 @@ impl Writer<'_> {
             let part = verbatim(&quoted(part).unwrap_or_default());
             words.say("opening.second", &[("second", words.term("topic", topic.name())), ("words", &part)])
         });
-        let note = matter.options.as_ref().map(|_| words.get("choice.note").to_owned());
-        words.join(&[
-            words.say("conclusion", &[("verdict", &verdict)]),
-            second.unwrap_or_default(),
-            note.unwrap_or_default(),
-        ])
+        words.join(&[words.say("conclusion", &[("verdict", &verdict)]), second.unwrap_or_default()])
+    }
+
+    /// Returns advice that fits the topic and the answer, or what decides it; empty if none does.
+    fn advice(&self, matter: &Matter, scene: Option<&Scene<'_>>, answer: Outlook) -> String {
+        let words = self.words;
+        if matter.has("either") {
+            return words.term("fact_advice", answer.name()).to_owned();
+        }
+        if let Some([first, second]) = scene.and_then(|scene| scene.assessment.sides()) {
+            let line = if answer == Outlook::Adverse { second } else { first };
+            let weight = Weight::of(line).filter(|_| answer != Outlook::Mixed);
+            return words.term("choice_advice", weight.map_or("mixed", Weight::name)).to_owned();
+        }
+        let place = scene.map(|scene| format!("where_advice.{}", scene.place_name()));
+        let by_place = || words.say_first(place.as_slice(), &[]);
+        let is_searched = matter.topic == Topic::Lost && matter.aim == Aim::Where;
+        let found = if is_searched { by_place() } else { words.say_first(&advice_keys(matter, answer), &[]) };
+        let is_of_other = scene.is_some_and(|scene| scene.assessment.is_of_other());
+        let of_topic = [format!("advice.{}.{}", matter.topic.name(), answer.name())];
+        let found = if is_of_other && found == words.say_first(&of_topic, &[]) { String::new() } else { found };
+        let is_own = !is_of_other
+            && matches!(
+                matter.topic,
+                Topic::Health | Topic::Children | Topic::Pets | Topic::Lost | Topic::Travel | Topic::Legal
+            )
+            || matches!(matter.aim, Aim::When | Aim::Fact | Aim::Who | Aim::Where);
+        if !found.is_empty() || is_own || self.reading.question.trim().is_empty() {
+            return found;
+        }
+        let decider = scene.and_then(|scene| Some((scene.assessment, scene.assessment.decider(answer)?)));
+        let said = decider.and_then(|(assessment, it)| {
+            let line = it.position.and_then(|position| assessment.line_at(position));
+            let is_own = line.is_some_and(|line| line.role == Some(LineRole::Subject)) && it.reason.is_movement();
+            let key = if is_own { if it.weight > 0 { "at_subject" } else { "subject_void" } } else { it.reason.name() };
+            let role = scene.zip(line).map(|(scene, line)| scene.role(line.nature.kin)).unwrap_or_default();
+            // What others do is not in the asker's hands.
+            let by = if matter.other.as_ref().is_some_and(|other| other.acts) { "by.other" } else { "by" };
+            let is_role_known = matter.person.is_none() || matter.topic == Topic::Family;
+            let keys = [format!("{by}.{key}"), format!("by.{key}")];
+            let phrase = keys.iter().find_map(|key| words.find(key));
+            phrase.filter(|said| is_role_known || !said.contains("{role}"))?;
+            Some(words.say_first(&keys, &[("role", &role)]))
+        });
+        said.unwrap_or_default()
     }
 
     /// Returns advice, the place of a lost thing and the time.
-    fn counsel(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: String) -> String {
+    fn counsel(&self, matter: &Matter, scene: Option<&Scene<'_>>, answer: Outlook, advice: String) -> String {
         let words = self.words;
         let advice = match matter.aim {
-            Aim::How => words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, outlook), &[]))]),
+            Aim::How => words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, answer), &[]))]),
             _ => advice,
         };
-        let is_lost = matter.topic == Topic::Lost && matter.aim != Aim::Where;
-        let place = scene.filter(|_| is_lost).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
-        let has_time = matter.aim == Aim::Wish && !matter.has("dated") && !self.reading.question.trim().is_empty();
-        let time = scene.filter(|_| has_time).and_then(|scene| scene.time(scene.assessment.timing.as_ref()?));
-        let key = if outlook == Outlook::Adverse { "timing.adverse" } else { "timing" };
-        let time = time.map(|time| words.say(key, &[("time", &time)]));
+        // Of a place that the question names, the answer says enough.
+        let is_searched = matter.topic == Topic::Lost
+            && !matches!(matter.aim, Aim::Where | Aim::Fact)
+            && answer != Outlook::Adverse
+            && !matter.has("left")
+            && !matter.has("theft");
+        let place =
+            scene.filter(|_| is_searched).map(|scene| words.say("whereabouts", &[("where", &scene.whereabouts())]));
+        let time = scene.and_then(|scene| scene.time(answer));
         words.join(&[advice, place.unwrap_or_default(), time.unwrap_or_default()])
     }
 
     fn verdict(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook, advice: &str) -> String {
         let words = self.words;
-        let said = self.restated(matter, outlook);
-        if let Some(said) = said.as_ref().filter(|_| outlook != Outlook::Mixed) {
+        let said = self.restated(matter, scene, outlook);
+        let has_more = matches!(matter.aim, Aim::When | Aim::Where) && outlook != Outlook::Adverse;
+        if let Some(said) = said.as_ref().filter(|_| !has_more) {
             return said.clone();
         }
         let days = scene.and_then(|scene| scene.days(scene.assessment.timing.as_ref()?));
@@ -131,6 +193,7 @@ impl Writer<'_> {
             Aim::When => "when",
             Aim::Who if scene.is_some() => "who",
             Aim::Where if scene.is_some() => "where",
+            Aim::How if advice.is_empty() => "how_open",
             Aim::How => "how",
             Aim::Why if scene.is_some() => "why",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
@@ -147,27 +210,30 @@ impl Writer<'_> {
             ("second", &second),
         ];
         let verdict = words.say_first(&keys(group, matter, outlook), &values);
-        said.map_or(verdict.clone(), |said| words.say("restated.mixed", &[("said", &said), ("verdict", &verdict)]))
+        said.map_or(verdict.clone(), |said| words.say("restated.more", &[("said", &said), ("verdict", &verdict)]))
     }
 
-    /// Returns the answer in the words of the question. About health the phrases speak with more care.
-    fn restated(&self, matter: &Matter, outlook: Outlook) -> Option<String> {
-        let [no, perhaps, yes] = matter.answers.as_ref()?;
-        let is_guarded = matches!(matter.topic, Topic::Health | Topic::Children)
-            || matter.topic == Topic::Pets && outlook != Outlook::Favourable;
+    /// Returns the answer in the words of the question. Bad news about health is worded with more care.
+    fn restated(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook) -> Option<String> {
+        let answers = matter.answers.as_ref()?;
+        let is_guarded = matches!(matter.topic, Topic::Health | Topic::Children | Topic::Pets)
+            && (matter.is_unwelcome || outlook == Outlook::Adverse);
         let is_open_choice = matter.aim == Aim::Choice && matter.options.is_none() && matter.act.is_none();
-        let is_asked = matches!(matter.aim, Aim::Wish | Aim::Fear | Aim::Fact) || is_open_choice;
+        let is_asked = !matches!(matter.aim, Aim::Choice | Aim::Who | Aim::How | Aim::Why) || is_open_choice;
+        let is_even = matter.aim == Aim::Choice && outlook == Outlook::Mixed;
+        if is_guarded || is_even || !is_asked || is_latin(&answers[0]) != self.words.is_english() {
+            return None;
+        }
         // 会不会 names what is feared, and 能不能 what is hoped for.
-        let is_bad = matter.is_unwelcome || matter.aim == Aim::Fear && no.contains("不会");
-        let said = match outlook {
-            _ if is_guarded || !is_asked || no.is_ascii() != self.words.is_english() => return None,
-            Outlook::Mixed => perhaps,
-            _ if (outlook == Outlook::Favourable) == is_bad => no,
-            _ => yes,
+        let is_bad = matter.is_unwelcome || matter.aim == Aim::Fear && answers[0].contains("不会");
+        let degree = match outlook {
+            Outlook::Adverse => 0,
+            Outlook::Mixed => 1 + usize::from(scene.is_none_or(|scene| scene.assessment.score() >= 0)),
+            Outlook::Favourable => 3,
         };
-        let is_said = !said.is_empty() && (outlook != Outlook::Mixed || matter.aim == Aim::Wish);
+        let said = &answers[if is_bad { 3 - degree } else { degree }];
         let said = if is_open_choice { said.replace("多半", "看来") } else { said.clone() };
-        is_said.then(|| self.in_letters_of_the_question(&said))
+        (!said.is_empty()).then(|| self.in_letters_of_the_question(&said))
     }
 
     /// Returns simplified words in the traditional characters of the question, which conversion might miss (台, 臺).
@@ -396,17 +462,17 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
 
 fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
     let special = match matter.aim {
-        Aim::Choice if matter.options.is_some() => return keys("choice_advice", matter, outlook),
         // Advice for a wish does not fit a decision, unless its aspect names the act.
         Aim::Choice => {
             let topic = format!("advice.{}.{}", matter.topic.name(), outlook.name());
-            let of_act = keys("advice", matter, outlook).into_iter().take_while(|key| *key != topic);
-            let all = [format!("whether_rest.{}", outlook.name())];
-            return keys("whether_advice", matter, outlook).into_iter().chain(of_act).chain(all).collect();
+            let is_act = |key: &String| ACTS.iter().any(|act| key.split('.').any(|part| part == *act));
+            let of_act = keys("advice", matter, outlook).into_iter().take_while(|key| *key != topic).filter(is_act);
+            return keys("whether_advice", matter, outlook).into_iter().chain(of_act).collect();
         }
         Aim::Fear => keys("fear_advice", matter, outlook),
-        Aim::Fact => keys("fact_advice", matter, outlook),
-        Aim::Who => keys("who_advice", matter, outlook),
+        Aim::Fact => return keys("fact_advice", matter, outlook),
+        Aim::Who => return keys("who_advice", matter, outlook),
+        Aim::How => keys("how_advice", matter, outlook),
         _ => Vec::new(),
     };
     special.into_iter().chain(keys("advice", matter, outlook)).collect()
@@ -441,8 +507,11 @@ impl Scene<'_> {
     }
 
     /// Returns the part that lines of a kin play in the topic.
-    fn role(&self, kin: Kin) -> &'static str {
+    fn role(&self, kin: Kin) -> String {
         let (words, matter) = (self.words(), self.assessment.matter);
+        if let Some(name) = self.other().filter(|_| self.assessment.is_of_other() && kin == self.kin()) {
+            return name;
+        }
         let is_other = matter.partner.is_some() && kin != self.kin();
         let of_partner = words.find(&format!("role.partner.{}", kin.name())).filter(|_| is_other);
         let god = self.assessment.gods().iter().position(|god| *god == kin).unwrap_or(3);
@@ -450,7 +519,34 @@ impl Scene<'_> {
         let of_person = is_persons.then(|| words.get(&format!("role.person.{god}")));
         let of_aspect = |aspect: &&str| words.find(&format!("role.{}.{aspect}.{}", matter.topic.name(), kin.name()));
         let of_topic = || words.get(&format!("role.{}.{}", matter.topic.name(), kin.name()));
-        of_partner.or(of_person).or_else(|| matter.aspects.iter().find_map(of_aspect)).unwrap_or_else(of_topic)
+        let found = of_partner.or(of_person).or_else(|| matter.aspects.iter().find_map(of_aspect));
+        found.unwrap_or_else(of_topic).to_owned()
+    }
+
+    /// Returns the name of the other person whose act or mind is asked about.
+    fn other(&self) -> Option<String> {
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let name = &matter.other.as_ref()?.name;
+        let is_named = !name.is_empty() && name.is_ascii() == words.is_english();
+        Some(if is_named { name.clone() } else { words.get("other.holder").to_owned() })
+    }
+
+    /// Returns the name of the person whose matter it is.
+    fn person(&self) -> String {
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let named = matter.person_named(&self.writer.reading.question);
+        match named.filter(|word| word.is_ascii() == words.is_english()) {
+            Some(word) if words.is_english() => format!("your {word}"),
+            Some(word) => turned(word),
+            None => matter.person.map_or("", |person| words.term("person", person.name())).to_owned(),
+        }
+    }
+
+    /// Returns the name of the topic.
+    fn topic(&self) -> String {
+        let matter = self.assessment.matter;
+        let of_aspect = matter.aspects.iter().map(|aspect| format!("topic.{}.{aspect}", matter.topic.name()));
+        self.words().say_first(&of_aspect.chain([format!("topic.{}", matter.topic.name())]).collect::<Vec<_>>(), &[])
     }
 
     /// Returns the kin that is 用神.
@@ -522,14 +618,15 @@ impl Scene<'_> {
             Some(court) => words.say("matter.legal.open", &[("line", &self.line(court))]),
             None => words.get("matter.legal.hidden").to_owned(),
         };
-        let person = matter.person.map(|person| words.term("person", person.name()));
+        let person = self.person();
         let chosen = words.say(
             key,
             &[
                 ("kin", words.term("kin", kin.name())),
-                ("role", self.role(kin)),
-                ("person", person.unwrap_or_default()),
-                ("matter", words.term("topic", matter.topic.name())),
+                ("role", &self.role(kin)),
+                ("person", &person),
+                ("matter", &self.topic()),
+                ("other", &self.other().unwrap_or_else(|| words.get("other.holder").to_owned())),
                 ("court", &court),
             ],
         );
@@ -542,36 +639,117 @@ impl Scene<'_> {
 
     /// Returns the place of a lost thing, or a direction.
     fn whereabouts(&self) -> String {
-        let (words, significator) = (self.words(), &self.assessment.significator);
-        let key = match (significator.hidden, significator.line.position) {
-            _ if self.assessment.matter.topic != Topic::Lost => "where.direction",
-            (Some(_), _) => "where.hidden",
-            (None, 1..=3) => "where.lower",
-            (None, _) => "where.upper",
-        };
-        words.say(key, &[("direction", words.term("direction", significator.nature().branch.name()))])
+        let branch = self.assessment.significator.nature().branch;
+        let values = [("direction", self.words().term("direction", branch.name()))];
+        self.words().say(&format!("where.{}", self.place_name()), &values)
     }
 
-    /// Returns the line that stands for the matter, and the rules for and against it.
-    fn reasons(&self, outlook: Outlook) -> String {
+    fn place_name(&self) -> &'static str {
+        let significator = &self.assessment.significator;
+        match (significator.hidden, significator.line.position) {
+            _ if self.assessment.matter.topic != Topic::Lost => "direction",
+            (Some(_), _) => "hidden",
+            (None, 1..=3) => "lower",
+            (None, _) => "upper",
+        }
+    }
+
+    /// Returns the line that stands for the matter, the rules for and against it, and what the people in it do.
+    fn reasons(&self, answer: Outlook) -> String {
         let (words, assessment) = (self.words(), self.assessment);
+        if let Some(sides) = assessment.sides() {
+            return words.join(&[self.sides(sides), self.stands()]);
+        }
         let list = |key: &str, sign: i32, most: usize| {
-            let is_told = |reason| reason == Reason::DayControls && assessment.has(Reason::DayBreaks);
+            let is_told = |reason: Reason| {
+                reason.is_of_sides() || reason == Reason::DayControls && assessment.has(Reason::DayBreaks)
+            };
             let is_wanted =
                 |it: &&Evidence| it.weight.signum() == sign && !it.reason.is_movement() && !is_told(it.reason);
             let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
-            let said = found.into_iter().take(most).map(|it| self.reason(it.reason, it.position));
-            let list = said.collect::<Vec<_>>().join(words.get("clause.end"));
-            if list.is_empty() { list } else { words.say(key, &[("list", &list)]) }
+            self.listed(key, found.into_iter().take(most).map(|it| self.reason(it.reason, it.position)))
         };
         let [more, fewer] = MAX_REASONS;
-        let [first, second] = if outlook == Outlook::Adverse {
+        let [first, second] = if answer == Outlook::Adverse {
             [list("against", -1, more), list("for", 1, fewer)]
         } else {
             [list("for", 1, more), list("against", -1, fewer)]
         };
-        words.join(&[self.stands(), first, second, self.movements()])
+        words.join(&[self.stands(), first, second, self.movements(), self.asker(), self.other_person()])
+    }
+
+    fn listed(&self, key: &str, said: impl Iterator<Item = String>) -> String {
+        let list = said.collect::<Vec<_>>().join(self.words().get("clause.end"));
+        if list.is_empty() { list } else { self.words().say(key, &[("list", &list)]) }
+    }
+
+    /// Returns the lines of two things to choose from, each with its strength and what acts on it.
+    fn sides(&self, sides: [&ChartLine; 2]) -> String {
+        let (words, assessment) = (self.words(), self.assessment);
+        let options = assessment.matter.options.clone().unwrap_or_default();
+        let said = sides.into_iter().zip(options).map(|(line, option)| {
+            let part = words.get(if line.role == Some(LineRole::Subject) { "side.subject" } else { "side.object" });
+            let mut reasons = line_reasons(line);
+            reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight().abs()));
+            let own = reasons.into_iter().take(MAX_SIDE_REASONS).map(|reason| self.phrase_of(reason.name(), line));
+            let moves = assessment
+                .movers_on(line)
+                .map(|(mover, feeds)| self.phrase(if feeds { "side.生" } else { "side.克" }, Some(mover)));
+            let change = line.becomes.map(|_| self.phrase("side.changes", Some(line)));
+            let list = own.chain(change).chain(moves).collect::<Vec<_>>().join(words.get("list.comma"));
+            let weight = Weight::of(line).map(|weight| words.term("stands", weight.name()));
+            let values = [("part", part), ("line", &self.line(line)), ("weight", weight.unwrap_or_default())];
+            let option = verbatim(&turned(&option));
+            words.say("side", &[&values[..], &[("option", &option), ("list", &list)]].concat())
+        });
+        words.join(&said.collect::<Vec<_>>())
+    }
+
+    /// Returns the sentence about the asker's own line and what it does with the line for the matter.
+    fn asker(&self) -> String {
+        let (assessment, significator) = (self.assessment, &self.assessment.significator);
+        let subject = assessment.subject;
+        let matter = assessment.matter;
+        let tells = assessment.evidence.iter().any(|it| it.reason.is_of_sides());
+        let is_thing =
+            matches!(matter.topic, Topic::Lost | Topic::Pets | Topic::Vehicle | Topic::Children | Topic::Other);
+        let is_told = matter.person.is_none() && matter.topic != Topic::Legal && (tells || !is_thing);
+        if significator.is(subject) || !is_told {
+            return String::new();
+        }
+        self.of_person("you", subject, significator.nature().element.relation_to(subject.nature.element))
+    }
+
+    /// Returns the sentence about the other person's line and what it does with the asker's.
+    fn other_person(&self) -> String {
+        let Some(line) = self.assessment.other else { return String::new() };
+        self.of_person("them", line, line.nature.element.relation_to(self.assessment.toward().element))
+    }
+
+    fn of_person(&self, key: &str, line: &ChartLine, neutral: ElementRelation) -> String {
+        let (words, assessment) = (self.words(), self.assessment);
+        let is_other = |position| assessment.other.is_some_and(|other| Some(other.position) == position);
+        let is_known = |reason| reason != Reason::OtherVoid || assessment.other.is_some();
+        let is_theirs =
+            |it: &&Evidence| it.reason.is_of_sides() && is_known(it.reason) && is_other(it.position) == (key == "them");
+        let found = assessment.evidence.iter().filter(is_theirs).map(|it| self.reason(it.reason, it.position));
+        let mut found: Vec<String> = found.collect();
+        if found.is_empty() {
+            found.push(words.term(key, neutral.name()).to_owned());
+        }
+        let weight = Weight::of(line).map(|weight| words.term("stands", weight.name()));
+        let part = if line.role == Some(LineRole::Object) { words.get("part.object") } else { "" };
+        words.say(
+            &format!("stands.{key}"),
+            &[
+                ("line", &self.line(line)),
+                ("weight", weight.unwrap_or_default()),
+                ("part", part),
+                ("other", &self.other().unwrap_or_default()),
+                ("list", &found.join(words.get("clause.end"))),
+            ],
+        )
     }
 
     /// Returns the sentence that names the line for the matter and its strength.
@@ -581,33 +759,25 @@ impl Scene<'_> {
             _ if significator.hidden.is_some() => "hidden",
             (Sought::Subject, ..) => "self",
             _ if matter.topic == Topic::Legal => "self",
+            _ if self.assessment.is_of_other() => "other_named",
             (Sought::Object | Sought::Partner, ..) => "other",
             (_, Some(_), _) => "partner",
             (_, _, Some(_)) => "person",
             _ => "kin",
         };
         let weight = self.assessment.weight.map(|weight| words.term("stands", weight.name()));
-        let person = matter.person.map(|person| words.term("person", person.name()));
-        let holder = ["debt", "deposit"].into_iter().find(|aspect| {
-            matter.topic == Topic::Wealth && matter.has(aspect) && !significator.is(self.assessment.object)
-        });
-        let holder = holder.map(|_| {
-            let object = self.assessment.object;
-            let weight = Weight::of(object).map(|weight| words.term("stands", weight.name()));
-            let values = [("line", self.line(object)), ("weight", weight.unwrap_or_default().to_owned())];
-            words.say("stands.holder", &values.each_ref().map(|(key, value)| (*key, value.as_str())))
-        });
-        let stands = words.say(
+        let person = self.person();
+        words.say(
             &format!("stands.{key}"),
             &[
                 ("line", &self.line(significator.line)),
                 ("hidden", &self.nature(significator.nature())),
-                ("role", self.role(self.kin())),
-                ("person", person.unwrap_or_default()),
+                ("role", &self.role(self.kin())),
+                ("other", &self.other().unwrap_or_default()),
+                ("person", &person),
                 ("weight", weight.unwrap_or_default()),
             ],
-        );
-        words.join(&[stands, holder.unwrap_or_default()])
+        )
     }
 
     /// Returns the effect of each moving line; many are grouped.
@@ -622,8 +792,12 @@ impl Scene<'_> {
             return words.get("still").to_owned();
         }
         if moving.len() < MANY {
-            let list: Vec<&str> = found.iter().map(|(_, said)| said.as_str()).collect();
-            return words.say("moves", &[("list", &list.join(words.get("clause.end")))]);
+            let (aside, told): (Vec<_>, Vec<_>) = moving.iter().zip(&found).partition(|(_, (_, said))| said.is_empty());
+            let told = told.into_iter().map(|(_, (_, said))| said.clone());
+            let names = aside.iter().map(|(line, _)| words.term("position", &line.position.to_string()));
+            let names = names.collect::<Vec<_>>().join(words.get("list.and"));
+            let aside = (!names.is_empty()).then(|| words.say("moves.neither", &[("list", &names)]));
+            return self.listed("moves", told.chain(aside));
         }
         let group = |key: &str, sign: i32| {
             let is_in = |line: &ChartLine, weight: i32| weight.signum() == sign && !assessment.significator.is(line);
@@ -644,11 +818,14 @@ impl Scene<'_> {
         let (assessment, significator) = (self.assessment, &self.assessment.significator);
         let of_line = |evidence: &&Evidence| evidence.position == Some(line.position) && evidence.reason.is_movement();
         let found: Vec<&Evidence> = assessment.evidence.iter().filter(of_line).collect();
+        if found.iter().any(|it| it.reason == Reason::Aside) {
+            return (0, String::new());
+        }
         if let Some(most) = found.iter().max_by_key(|evidence| evidence.weight.abs()) {
             let weight = found.iter().map(|evidence| evidence.weight).sum();
             return (weight, self.reason(most.reason, most.position));
         }
-        let is_own = significator.hidden.is_none() && significator.line.position == line.position;
+        let is_own = significator.is(line);
         let (weight, key) = match line.nature.element.relation_to(significator.nature().element) {
             _ if is_own && line.becomes.is_none() => (0, "move.own.stirred"),
             _ if is_own => (0, "move.own"),
@@ -668,17 +845,23 @@ impl Scene<'_> {
         self.phrase(&format!("reason.{key}"), line)
     }
 
+    /// Returns the phrase of a rule about month and day, said of another line than the one for the matter.
+    fn phrase_of(&self, reason: &str, line: &ChartLine) -> String {
+        let said = self.phrase(&format!("reason.{reason}"), Some(line));
+        ["it", "it.own"].iter().fold(said, |said, it| said.replacen(self.words().get(it), "", 1))
+    }
+
     /// Returns a phrase about a line.
     fn phrase(&self, key: &str, line: Option<&ChartLine>) -> String {
         let (words, assessment) = (self.words(), self.assessment);
         let becomes = line.and_then(|line| line.becomes).map(|new| self.nature(new.nature)).unwrap_or_default();
         let role = |line: &ChartLine| match line.role {
-            Some(LineRole::Subject) => words.get("role.subject"),
+            Some(LineRole::Subject) => words.get("role.subject").to_owned(),
             _ => self.role(line.nature.kin),
         };
         let mover = line.map(|line| {
             let key = if line.becomes.is_some() { "mover.moves" } else { "mover.stirred" };
-            words.say(key, &[("line", &self.line(line)), ("role", role(line)), ("becomes", &becomes)])
+            words.say(key, &[("line", &self.line(line)), ("role", &role(line)), ("becomes", &becomes)])
         });
         let pillars = assessment.chart.moment.as_ref().map(|moment| moment.pillars);
         let animal = |branch: Option<Branch>| branch.map_or("", |branch| words.term("branch", branch.name()));
@@ -690,7 +873,7 @@ impl Scene<'_> {
             &[
                 ("it", words.get(if is_own { "it.own" } else { "it" })),
                 ("line", &line.map(|line| self.line(line)).unwrap_or_default()),
-                ("role", line.map_or("", |line| self.role(line.nature.kin))),
+                ("role", &line.map(|line| self.role(line.nature.kin)).unwrap_or_default()),
                 ("becomes", &becomes),
                 ("mover", mover.as_deref().unwrap_or_default()),
                 ("why", line.map_or("", |line| words.term("why", cause_of_failure(line).unwrap_or("checked")))),
@@ -737,7 +920,7 @@ impl Scene<'_> {
                 "view.line",
                 &[
                     ("line", &self.line(line)),
-                    ("role", self.role(line.nature.kin)),
+                    ("role", &self.role(line.nature.kin)),
                     ("spirit", &role),
                     ("strength", strength.unwrap_or_default()),
                     ("moves", &moves),
@@ -780,33 +963,67 @@ impl Scene<'_> {
 
     /// Returns the days or months at which the matter may come about; none after the time that the question names.
     fn days(&self, timing: &Timing) -> Option<String> {
-        let (words, is_slow) = (self.words(), self.assessment.matter.is_slow);
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let moment = self.assessment.chart.moment.as_ref();
+        let end = moment.and_then(|moment| last_day(matter.within?, moment.local.date()));
         if timing.rule == TimingRule::Season {
-            return Some(words.term("season", timing.element.name()).to_owned());
+            return end.is_none().then(|| words.term("season", timing.element.name()).to_owned());
         }
-        let pillars = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars);
-        let now = pillars.map(|pillars| if is_slow { pillars.month } else { pillars.day }.branch() as usize);
+        let now = moment.map(|it| if matter.is_slow { it.pillars.month } else { it.pillars.day }.branch() as usize);
         // The next one first; the branch of now comes again last.
         let distance = |branch: &Branch| (*branch as usize + 11 - now.unwrap_or(11)) % 12;
-        // 丑 is the month of January.
-        let month = |branch: usize| (branch + 11) % 12;
-        let is_year = is_slow && self.assessment.matter.has("this_year");
-        let is_in_time = |branch: &&Branch| !is_year || now.is_none_or(|now| month(**branch as usize) > month(now));
+        // The month of a branch begins about the sixth; 丑 is the month of January.
+        let days_to = |branch: &Branch| match (moment, matter.is_slow) {
+            (Some(moment), false) => {
+                Some(moment.local.date().until(moment.next_days()?[*branch as usize]).ok()?.get_days())
+            }
+            (Some(moment), true) => {
+                let month = i32::try_from(distance(branch) + 1).ok()?;
+                Some(month * 30 + 6 - i32::from(moment.local.date().day()))
+            }
+            (None, _) => None,
+        };
+        let is_after_break = timing.rule == TimingRule::MonthBreak && !matter.is_slow;
+        let is_in_time = |branch: &&Branch| match (end, days_to(branch)) {
+            (Some(end), Some(days)) => days <= end && !is_after_break,
+            _ => true,
+        };
         let mut branches: Vec<Branch> = timing.branches.iter().filter(is_in_time).copied().collect();
         branches.sort_by_key(distance);
-        let is_far = branches.get(1).is_some_and(|branch| is_slow && distance(branch) > 6);
+        let is_far = branches.get(1).is_some_and(|branch| matter.is_slow && distance(branch) >= 6);
         branches.truncate(if is_far { 1 } else { 2 });
         let named: Vec<String> = branches.into_iter().map(|branch| self.day(branch)).collect();
         (!named.is_empty()).then(|| named.join(words.get("days.or")))
     }
 
-    fn time(&self, timing: &Timing) -> Option<String> {
+    /// Returns the sentence about the time, if the question asks for it or its end is open; to a question of when only the
+    /// reason, because the answer names the time. After a no only a hindrance that passes has a time.
+    fn time(&self, answer: Outlook) -> Option<String> {
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let timing = self.assessment.timing.as_ref()?;
+        let passes = !matches!(timing.rule, TimingRule::Moving | TimingRule::Resting | TimingRule::Triad);
+        let is_open = !matches!(matter.within, Some("dated"))
+            && !matches!(matter.topic, Topic::Travel | Topic::Study | Topic::Health)
+            && (matter.topic != Topic::Pets || matter.has("ill"))
+            && !matter.has("quality")
+            && (answer == Outlook::Favourable || passes && matter.is_slow && matter.within.is_none());
+        let key = match matter.aim {
+            Aim::When => "timing.reason",
+            Aim::Wish if !is_open || self.writer.reading.question.trim().is_empty() => return None,
+            Aim::Wish if answer == Outlook::Adverse => "timing.adverse",
+            Aim::Wish => "timing",
+            _ => return None,
+        };
+        Some(words.say(key, &[("because", &self.because(timing)), ("days", &self.days(timing)?)]))
+    }
+
+    /// Returns the rule for a time in words.
+    fn because(&self, timing: &Timing) -> String {
         let words = self.words();
         let month = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars.month.branch());
         let end = month.map_or("", |month| words.term("month", &(month as usize + 1).to_string()));
         let month = month.map_or("", |month| words.term("branch", month.name()));
-        let values = [("days", &*self.days(timing)?), ("branch_month", month), ("month_end", end)];
-        Some(words.say(&format!("timing.{}", timing.rule.name()), &values))
+        words.say(&format!("because.{}", timing.rule.name()), &[("branch_month", month), ("month_end", end)])
     }
 
     /// Returns the kind of person that a line shows: the partner's, a thief's, or the other side's.
@@ -827,6 +1044,20 @@ impl Scene<'_> {
                 ("direction", words.term("direction", line.nature.branch.name())),
             ],
         )
+    }
+}
+
+/// Returns the number of days to the end of a time that a question names; none if it is open.
+fn last_day(within: &str, today: Date) -> Option<i32> {
+    let week = 7 - i32::from(today.weekday().to_monday_zero_offset()) - 1;
+    let to = |date: Date| Some(today.until(date).ok()?.get_days());
+    match within {
+        "week" => Some(week),
+        "next_week" => Some(week + 7),
+        "month" => to(today.last_of_month()),
+        "next_month" => to(today.last_of_month().tomorrow().ok()?.last_of_month()),
+        "year" => to(today.last_of_year()),
+        _ => None,
     }
 }
 
@@ -853,6 +1084,10 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         let text = said(scene.reason(it.reason, it.position));
         serde_json::json!({ "weight": it.weight, "position": it.position, "text": text })
     });
+    let days = |timing: &Timing| {
+        let values = [("because", &*scene.because(timing)), ("days", &*scene.days(timing)?)];
+        Some(scene.words().say("timing.why", &values))
+    };
     // In a dispute the line that is weighed is the asker's, and 用神 the court.
     let is_court = matter.topic == Topic::Legal;
     let [source, harm, rival] = assessment.gods().map(|kin| (!is_court).then_some(kin.name()));
@@ -877,6 +1112,6 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         },
         "evidence": evidence.collect::<Vec<_>>(),
         "outlook": assessment.outlook.name(),
-        "days": assessment.timing.as_ref().and_then(|timing| scene.time(timing)).map(said).into_iter().collect::<Vec<_>>(),
+        "days": assessment.timing.as_ref().and_then(days).map(said).into_iter().collect::<Vec<_>>(),
     })
 }

@@ -241,7 +241,7 @@ fn a_question_of_yes_or_no_is_restated() {
         ),
         ("Is it still there?", "it is probably no longer there", "it is probably still there"),
     ] {
-        let answers = matter(question).answers.map(|[no, _, yes]| [no, yes]);
+        let answers = matter(question).answers.map(|[no, _, _, yes]| [no, yes]);
         assert_eq!(answers, Some([no.to_owned(), yes.to_owned()]), "{question}");
     }
     for question in ["什么时候会下雨", "留下还是会离开", "Who will win?", "Will he stay or go?"] {
