@@ -297,6 +297,19 @@ impl Text {
         }
     }
 
+    /// Returns true if it asks what a relative does: 老婆会反对吗, 我儿子能, "will my son".
+    fn begins_with_a_relative(&self) -> bool {
+        let own = self.chinese.trim_start_matches(['我', '的', '们']);
+        let verbs = || VOCABULARY.of("auxiliary").flat_map(|list| &list.english);
+        let after = verbs().find_map(|verb| self.english.strip_prefix(verb)?.strip_prefix(" my "));
+        let is_first = |list: &WordList| {
+            let is_relative = matches!(list.name, "parent" | "child" | "sibling");
+            let in_english = |after: &str| list.english.iter().any(|word| begins_with(after, word));
+            is_relative && (list.chinese.iter().any(|word| own.starts_with(word)) || after.is_some_and(in_english))
+        };
+        VOCABULARY.of("person").any(is_first)
+    }
+
     /// Returns the topic to which its words turn another, as a verb turns an animal into something lost.
     fn turned(&self, topic: Topic) -> Topic {
         let turns = VOCABULARY.of("turn").filter_map(|list| Some((list, list.name.split_once('.')?)));
@@ -412,7 +425,10 @@ impl Other {
                 let words = VOCABULARY.of("other").flat_map(|list| list.chinese.iter().map(move |word| (*word, list)));
                 let (word, list) =
                     words.filter(|(word, _)| rest.starts_with(word)).max_by_key(|(word, _)| word.len())?;
-                Some((before.to_owned(), rest[word.len()..].to_owned(), of_list(word.to_owned(), list)?))
+                let after = &rest[word.len()..];
+                let is_aside = openers("modifies").any(|word| after.starts_with(word));
+                let other = of_list(word.to_owned(), list).filter(|_| !is_aside)?;
+                Some((before.to_owned(), after.to_owned(), other))
             })
         };
         let has = |name: &str, text: &str| openers(name).any(|word| text.ends_with(word));
@@ -425,7 +441,7 @@ impl Other {
             let own = ["我们的", "我们", "我的", "我", "的"].into_iter().find_map(|own| before.strip_suffix(own));
             let before = own.unwrap_or(&before);
             // In 该不该跟老板谈 the boss does not act.
-            let acts = !has("object_of", before) && !openers("modifies").any(|word| after.starts_with(word));
+            let acts = !has("object_of", before);
             let is_part = openers("acting").any(|word| after.contains(word)) && !before.contains('我');
             (is_part || !acts).then_some(Self { acts, ..other })
         };
@@ -450,7 +466,10 @@ impl Other {
             };
             if is_pronoun(pronouns, words.get(start)?) {
                 let known = word_starts(&text.english).find_map(list_of);
-                let known = known.and_then(|(word, list)| of_list(format!("the {word}"), list));
+                let known = known.and_then(|(word, list)| {
+                    let is_own = ["my", "our"].iter().any(|own| text.english.contains(&format!("{own} {word} ")));
+                    of_list(format!("{} {word}", if is_own { "your" } else { "the" }), list)
+                });
                 return known.or_else(|| Person::first_in(text).is_none().then(anyone));
             }
             let ends = (start..words.len().min(start + 4)).take_while(|place| !is_asker(words[*place]));
@@ -557,6 +576,7 @@ impl Matter {
         let first = parts.first().and_then(|(topic, _)| *topic);
         let turned = text.other_than_a_partner(&hits, other.as_ref());
         let turned = turned.or_else(|| asked.other_than_a_partner(&asked_hits, None));
+        let turned = if asked.begins_with_a_relative() { Some(Topic::Family) } else { turned };
         let all = || strongest(&[&hits[..], &asked_hits].concat(), CERTAIN, turned);
         let read = || strongest(&asked_hits, DECISIVE, turned).or_else(all).map(|topic| text.turned(topic));
         // Dealings with a neighbour are read as such, though the question speaks of a home.
@@ -770,7 +790,7 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim) && !is_yes_or_no);
     let by_sign = [
         (has_options, Aim::Choice),
-        (is(Aim::How), Aim::How),
+        (is(Aim::How) || text.chinese.contains("怎么") && !text.has_named("aim", "how_not"), Aim::How),
         (is(Aim::Choice) || text.offers_choice(), Aim::Choice),
         (text.has_any("hope"), Aim::Wish),
         (is(Aim::Fact) || is_doubt() || text.chinese.starts_with('是') && topic != Topic::Lost, Aim::Fact),

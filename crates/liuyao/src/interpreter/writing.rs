@@ -138,19 +138,13 @@ impl Writer<'_> {
         if !found.is_empty() || is_own || self.reading.question.trim().is_empty() {
             return found;
         }
-        let decider = scene.and_then(|scene| Some((scene.assessment, scene.assessment.decider(answer)?)));
-        let said = decider.and_then(|(assessment, it)| {
-            let line = it.position.and_then(|position| assessment.line_at(position));
-            let is_own = line.is_some_and(|line| line.role == Some(LineRole::Subject)) && it.reason.is_movement();
-            let key = if is_own { if it.weight > 0 { "at_subject" } else { "subject_void" } } else { it.reason.name() };
-            let role = scene.zip(line).map(|(scene, line)| scene.role(line.nature.kin)).unwrap_or_default();
-            // What others do is not in the asker's hands.
-            let by = if matter.other.as_ref().is_some_and(|other| other.acts) { "by.other" } else { "by" };
-            let is_role_known = matter.person.is_none() || matter.topic == Topic::Family;
-            let keys = [format!("{by}.{key}"), format!("by.{key}")];
-            let phrase = keys.iter().find_map(|key| words.find(key));
-            phrase.filter(|said| is_role_known || !said.contains("{role}"))?;
-            Some(words.say_first(&keys, &[("role", &role)]))
+        // What others do is not in the asker's hands.
+        let by = if matter.other.as_ref().is_some_and(|other| other.acts) { "by.other" } else { "by" };
+        let said = scene.and_then(|scene| {
+            let it = scene.assessment.decider(answer)?;
+            let is_own = it.position == Some(scene.assessment.subject.position) && it.reason.is_movement();
+            let key = if is_own && it.weight > 0 { "at_subject" } else { it.reason.name() };
+            Some(words.say_first(&[format!("{by}.{key}"), format!("by.{key}")], &[]))
         });
         said.unwrap_or_default()
     }
@@ -1004,7 +998,9 @@ impl Scene<'_> {
         let passes = !matches!(timing.rule, TimingRule::Moving | TimingRule::Resting | TimingRule::Triad);
         let is_open = !matches!(matter.within, Some("dated"))
             && !matches!(matter.topic, Topic::Travel | Topic::Study | Topic::Health)
-            && (matter.topic != Topic::Pets || matter.has("ill"))
+            && (!matches!(matter.topic, Topic::Pets | Topic::Friends | Topic::Family | Topic::Other)
+                || matter.has("ill")
+                || matter.has("conflict"))
             && !matter.has("quality")
             && (answer == Outlook::Favourable || passes && matter.is_slow && matter.within.is_none());
         let key = match matter.aim {
