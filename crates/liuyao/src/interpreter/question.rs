@@ -409,86 +409,84 @@ fn longest(
 }
 
 impl Other {
-    /// Returns the other person who is the subject of the clause that asks, or for whom its pronoun stands.
+    /// Returns the other person who does what is asked about, for whom its pronoun stands, or with whom the asker deals.
     fn of(text: &Text, asked: &Text) -> Option<Self> {
-        let of_list = |name: String, list: &WordList| {
-            let (topic, line) = list.name.split_once('.')?;
-            Some(Self { name, line: Sought::from_name(line)?, topic: Topic::from_name(topic), acts: true })
+        let says = |name: &str, clause: &str| openers(name).any(|word| clause.starts_with(word));
+        let before = text.chinese.split(is_clause_end).next().unwrap_or_default();
+        let meant = |named: Option<Self>| {
+            let unnamed = || Person::first_in(text).is_none().then(|| Self::new("应", String::new()))?;
+            named.map(|other| Self { acts: true, ..other }).or_else(unnamed)
         };
-        let is_pronoun = |list: &WordList, word: &str| list.chinese.contains(&word) || list.english.contains(&word);
-        let pronouns = VOCABULARY.of("pronoun").next()?;
-        let anyone = || Self { name: String::new(), line: Sought::Object, topic: None, acts: true };
-        // The named person who comes first, with the words before and after.
-        let named = |clause: &'_ str| {
-            let places = clause.char_indices().map(|(place, _)| place);
-            places.filter_map(|place| clause.split_at_checked(place)).find_map(|(before, rest)| {
-                let words = VOCABULARY.of("other").flat_map(|list| list.chinese.iter().map(move |word| (*word, list)));
-                let (word, list) =
-                    words.filter(|(word, _)| rest.starts_with(word)).max_by_key(|(word, _)| word.len())?;
-                let after = &rest[word.len()..];
-                let is_aside = openers("modifies").any(|word| after.starts_with(word));
-                let other = of_list(word.to_owned(), list).filter(|_| !is_aside)?;
-                Some((before.to_owned(), after.to_owned(), other))
+        let has_pronoun = |clause: &str| {
+            let is_subject = |(before, after): (&str, &str)| !before.contains('我') && !after.starts_with('的');
+            ['他', '她'].into_iter().filter_map(|word| clause.split_once(word)).any(is_subject)
+        };
+        let in_clause = |clause: &str| {
+            let clauses = [Some(clause), says("no_subject", clause).then_some(before)];
+            clauses.into_iter().flatten().find_map(|clause| {
+                let of_pronoun = || has_pronoun(clause).then(|| meant(Self::in_chinese(&text.chinese))).flatten();
+                Self::in_chinese(clause).or_else(of_pronoun)
             })
         };
-        let has = |name: &str, text: &str| openers(name).any(|word| text.ends_with(word));
-        let subject = |clause: &str| {
-            if pronouns.chinese.iter().any(|word| clause.starts_with(word)) {
-                let known = named(&text.chinese).map(|(.., other)| other);
-                return known.or_else(|| Person::first_in(text).is_none().then(anyone));
-            }
-            let (before, after, other) = named(clause)?;
-            let own = ["我们的", "我们", "我的", "我", "的"].into_iter().find_map(|own| before.strip_suffix(own));
-            let before = own.unwrap_or(&before);
-            // In 该不该跟老板谈 the boss does not act.
-            let acts = !has("object_of", before);
-            let is_part = openers("acting").any(|word| after.contains(word)) && !before.contains('我');
-            (is_part || !acts).then_some(Self { acts, ..other })
-        };
-        let clauses = || asked.chinese.split(is_clause_end).filter(|clause| !clause.is_empty());
-        let without = clauses().any(|clause| openers("no_subject").any(|word| clause.starts_with(word)));
+        let of_asked = asked.chinese.split(is_clause_end).filter(|clause| !clause.is_empty()).find_map(in_clause);
         // In 客户说考虑，… the client gives cause to ask.
-        let first = || {
-            let clause = text.chinese.split(is_clause_end).next().filter(|clause| clauses().all(|it| it != *clause))?;
-            let tells = openers("tells").any(|word| clause.contains(word));
-            let found = subject(clause).filter(|_| without || tells)?;
-            Some(Self { acts: without, ..found })
+        let tells = || openers("tells").any(|word| before.contains(word)).then(|| Self::in_chinese(before)).flatten();
+        let words: Vec<&str> = asked.english.split_whitespace().collect();
+        let start = words.iter().take(4).position(|word| openers("auxiliary").any(|verb| verb == word));
+        let in_english = || match words.get(start? + 1)? {
+            &("he" | "she" | "they") => meant((0..text.english.len()).find_map(|place| {
+                let is_start = place == 0 || text.english.as_bytes()[place - 1] == b' ';
+                is_start.then(|| Self::in_english(&text.english, place)).flatten()
+            })),
+            &("i" | "we" | "you" | "it") => Self::dealt_with(&asked.english),
+            _ => (start? + 1..words.len().min(start? + 5)).find_map(|place| {
+                Self::in_english(&asked.english, words[..place].iter().map(|word| word.len() + 1).sum())
+            }),
         };
-        let in_english = || {
-            let words: Vec<&str> = asked.english.split_whitespace().collect();
-            let is_auxiliary = |word: &&str| VOCABULARY.of("auxiliary").any(|list| list.english.contains(word));
-            let start = words.iter().position(is_auxiliary).filter(|place| *place <= 3)? + 1;
-            let list_of = |text: &str| {
-                VOCABULARY.of("other").find_map(|list| {
-                    let word = list.english.iter().filter(|word| begins_with(text, word)).max_by_key(|word| word.len());
-                    Some((*word?, list))
-                })
-            };
-            if is_pronoun(pronouns, words.get(start)?) {
-                let known = word_starts(&text.english).find_map(list_of);
-                let known = known.and_then(|(word, list)| {
-                    let is_own = ["my", "our"].iter().any(|own| text.english.contains(&format!("{own} {word} ")));
-                    of_list(format!("{} {word}", if is_own { "your" } else { "the" }), list)
-                });
-                return known.or_else(|| Person::first_in(text).is_none().then(anyone));
-            }
-            let ends = (start..words.len().min(start + 4)).take_while(|place| !is_asker(words[*place]));
-            let named = |place: usize| {
-                let (word, list) = list_of(&(words[place..].join(" ") + " "))?;
-                let is_own = place > 0 && matches!(words[place - 1], "my" | "our");
-                of_list(format!("{} {word}", if is_own { "your" } else { "the" }), list)
-            };
-            let is_object =
-                |place: &usize| matches!(words[*place - 2], "with" | "to" | "from" | "about" | "tell" | "ask");
-            let mentioned = (start + 2..words.len()).filter(is_object).find_map(named);
-            ends.into_iter().find_map(named).or_else(|| Some(Self { acts: false, ..mentioned? }))
-        };
-        clauses().find_map(subject).or_else(first).or_else(in_english)
+        of_asked.or_else(|| Some(Self { acts: false, ..tells()? })).or_else(in_english)
     }
-}
 
-fn is_asker(word: &str) -> bool {
-    matches!(word, "i" | "we" | "you" | "it" | "this" | "that" | "there")
+    fn new(list: &str, name: String) -> Option<Self> {
+        let (topic, line) = list.split_once('.').unwrap_or(("", list));
+        Some(Self { name, line: Sought::from_name(line)?, topic: Topic::from_name(topic), acts: true })
+    }
+
+    /// Returns the first person named in a clause. In 该不该跟老板谈 the boss does not act.
+    fn in_chinese(clause: &str) -> Option<Self> {
+        clause.char_indices().find_map(|(place, _)| {
+            let (before, rest) = clause.split_at(place);
+            let words = VOCABULARY.of("other").flat_map(|list| list.chinese.iter().map(move |word| (*word, list)));
+            let (word, list) = words.filter(|(word, _)| rest.starts_with(word)).max_by_key(|(word, _)| word.len())?;
+            let after = &rest[word.len()..];
+            let before = before.trim_end_matches(['的', '们']).trim_end_matches('我');
+            let has = |name: &str, is_here: &dyn Fn(&str) -> bool| openers(name).any(|word| is_here(word));
+            let acts = !has("object_of", &|word| before.ends_with(word));
+            let is_part = has("acting", &|word| after.contains(word)) && !before.contains('我');
+            let is_aside = has("modifies", &|word| after.starts_with(word));
+            Some(Self { acts, ..Self::new(list.name, word.to_owned()).filter(|_| !is_aside && (is_part || !acts))? })
+        })
+    }
+
+    /// Returns the person whose name begins at a place, with the words by which the asker calls them.
+    fn in_english(text: &str, place: usize) -> Option<Self> {
+        let (before, rest) = text.split_at(place);
+        let word = |list: &'static WordList| {
+            list.english.iter().filter(|word| begins_with(rest, word)).max_by_key(|word| word.len()).zip(Some(list))
+        };
+        let (word, list) = VOCABULARY.of("other").find_map(word)?;
+        let is_own = before.ends_with("my ") || before.ends_with("our ");
+        Self::new(list.name, format!("{} {word}", if is_own { "your" } else { "the" }))
+    }
+
+    /// Returns the person with whom the asker deals, as in "make peace with my neighbour".
+    fn dealt_with(text: &str) -> Option<Self> {
+        let found = openers("deals").find_map(|word| {
+            let place = text.find(word)? + word.len();
+            let place = place + text[place..].find(' ')? + 1;
+            Self::in_english(text, place)
+        })?;
+        Some(Self { acts: false, ..found })
+    }
 }
 
 impl Person {
@@ -582,10 +580,12 @@ impl Matter {
         // Dealings with a neighbour are read as such, though the question speaks of a home.
         let of_dealings = other.as_ref().filter(|other| other.acts && text.has_named("aspect", "any.dealings"));
         let is_partner = matches!(Person::first_in(asked), Some(Person::Man | Person::Woman));
+        let of_relative = Some(Topic::Family).filter(|_| asked.begins_with_a_relative());
+        let of_relative = of_relative.filter(|_| text.has_named("aspect", "any.dealings"));
         let of_dealings = of_dealings
             .filter(|_| !is_partner)
             .and_then(|other| other.topic.filter(|_| turned.is_none() || turned == other.topic));
-        let topic = stated.or(of_dealings).or(first).or_else(read).unwrap_or(Topic::Other);
+        let topic = stated.or(of_relative).or(of_dealings).or(first).or_else(read).unwrap_or(Topic::Other);
         let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
         let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
@@ -616,8 +616,8 @@ impl Matter {
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
         let is_between_people = aspects.contains(&"debt") || aspects.contains(&"deposit");
-        let holder = || Other { name: String::new(), line: Sought::Object, topic: None, acts: false };
-        let other = other.or_else(|| (topic == Topic::Wealth && is_between_people).then(holder));
+        let holder = || Some(Other { acts: false, ..Other::new("应", String::new())? });
+        let other = other.or_else(|| (topic == Topic::Wealth && is_between_people).then(holder)?);
         let other = other.filter(|_| !matches!(topic, Topic::Love | Topic::Legal));
         // Trust, intentions and favours are read from the other person's own line, and what they give from that of the thing.
         let is_of_person = sought == Sought::Object
@@ -784,7 +784,9 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let is_unwelcome = willing.has_any("unwelcome") && !plain.has_any("opposite");
     let is_doubt = || text.opens_with("doubt", "opening") && !text.has_named("doubt", "future");
     // To ask if something will happen that is not known to be welcome is to fear it.
-    let is_open = text.has_named("doubt", "whether") && !plain.has_any("welcome");
+    let asked = text.chinese.split_once("会不会").map_or("", |(_, asked)| asked);
+    let tail = Text { chinese: asked.to_owned(), english: text.english.clone() };
+    let is_open = text.has_named("doubt", "whether") && !tail.has_any("welcome");
     // In "will she call when she is back" no word asks for a time.
     let is_yes_or_no = text.opens_with("auxiliary", "opening") && !text.chinese.contains('吗');
     let named = [Aim::When, Aim::Who, Aim::Where, Aim::Why].into_iter().find(|aim| is(*aim) && !is_yes_or_no);

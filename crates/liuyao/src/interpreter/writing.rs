@@ -119,6 +119,9 @@ impl Writer<'_> {
         }
         if let Some([first, second]) = scene.and_then(|scene| scene.assessment.sides()) {
             let line = if answer == Outlook::Adverse { second } else { first };
+            if matter.topic == Topic::Health {
+                return words.term("whether_advice.health", answer.name()).to_owned();
+            }
             let weight = Weight::of(line).filter(|_| answer != Outlook::Mixed);
             return words.term("choice_advice", weight.map_or("mixed", Weight::name)).to_owned();
         }
@@ -134,7 +137,8 @@ impl Writer<'_> {
                 matter.topic,
                 Topic::Health | Topic::Children | Topic::Pets | Topic::Lost | Topic::Travel | Topic::Legal
             )
-            || matches!(matter.aim, Aim::When | Aim::Fact | Aim::Who | Aim::Where);
+            || matches!(matter.aim, Aim::When | Aim::Fact | Aim::Who | Aim::Where)
+            || (matter.aim == Aim::Fear || matter.is_unwelcome) && answer == Outlook::Favourable;
         if !found.is_empty() || is_own || self.reading.question.trim().is_empty() {
             return found;
         }
@@ -190,6 +194,7 @@ impl Writer<'_> {
             Aim::How if advice.is_empty() => "how_open",
             Aim::How => "how",
             Aim::Why if scene.is_some() => "why",
+            Aim::Wish if matter.has("amount") => "amount",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
         };
         let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&turned(&option)));
@@ -862,12 +867,16 @@ impl Scene<'_> {
         let is_own = assessment.significator.line.position == assessment.subject.position
             && !matches!(assessment.matter.sought, Sought::Kin(_))
             || assessment.matter.topic == Topic::Legal;
+        // Rank and paper stand for themselves, though the exam is a child's.
+        let is_companion = key.starts_with("reason.companion");
+        let of_exam = |line: &ChartLine| words.get(&format!("role.study.{}", line.nature.kin.name())).to_owned();
+        let of_line = |line| if is_companion { of_exam(line) } else { self.role(line.nature.kin) };
         words.say(
             key,
             &[
                 ("it", words.get(if is_own { "it.own" } else { "it" })),
                 ("line", &line.map(|line| self.line(line)).unwrap_or_default()),
-                ("role", &line.map(|line| self.role(line.nature.kin)).unwrap_or_default()),
+                ("role", &line.map(of_line).unwrap_or_default()),
                 ("becomes", &becomes),
                 ("mover", mover.as_deref().unwrap_or_default()),
                 ("why", line.map_or("", |line| words.term("why", cause_of_failure(line).unwrap_or("checked")))),
