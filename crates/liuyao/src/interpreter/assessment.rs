@@ -263,6 +263,21 @@ impl Weight {
     }
 }
 
+/// Returns true if a line feeds another, or combines with it.
+fn favours(line: LineNature, other: LineNature) -> bool {
+    line.branch.combines_with(other.branch) || line.element.relation_to(other.element) == ElementRelation::Feeds
+}
+
+/// Returns true if a line controls another, and does not combine with it.
+fn presses(line: LineNature, other: LineNature) -> bool {
+    !line.branch.combines_with(other.branch) && line.element.relation_to(other.element) == ElementRelation::Controls
+}
+
+/// Returns true if a line is void and at rest.
+fn is_empty(line: &ChartLine) -> bool {
+    !line.is_active() && line.state.is_some_and(|state| state.void && !state.day_clash)
+}
+
 /// Returns the rules about month, day and void that apply to a line; none if the time is unknown.
 pub(super) fn line_reasons(line: &ChartLine) -> Vec<Reason> {
     line.state.map_or_else(Vec::new, |state| state_reasons(state, line.clash_effect, line.becomes.is_some()))
@@ -446,30 +461,22 @@ impl<'a> Assessment<'a> {
         if self.matter.person.is_some() { self.significator.nature() } else { self.subject.nature }
     }
 
-    /// Adds the leaning of the other person.
+    /// Adds the leaning of the other person towards the thing and the asker. What a line in motion does to the thing is told
+    /// with the lines in motion.
     fn add_other(&mut self) {
-        use ElementRelation::{Controls, Feeds};
         let Some(other) = self.other else { return };
-        let toward = self.toward();
-        let is_weak = Weight::of(other).is_some_and(|weight| weight == Weight::Weak);
-        let relation = |element| other.nature.element.relation_to(element);
-        let is_joined = other.nature.branch.combines_with(toward.branch);
-        let reason = match (relation(self.significator.nature().element), relation(toward.element)) {
-            // What a line in motion does to the thing is told with the lines in motion.
-            (Feeds | Controls, _) if other.is_active() && self.matter.person.is_none() => None,
-            (Feeds, _) if self.matter.person.is_none() => Some(Reason::OtherGives),
-            (_, Feeds) => Some(Reason::OtherWilling),
-            _ if is_joined => Some(Reason::OtherWilling),
-            _ if is_weak => None,
-            (Controls, _) if self.matter.person.is_none() => Some(Reason::OtherWithholds),
-            (_, Controls) => Some(Reason::OtherPresses),
-            _ => None,
-        };
-        if let Some(reason) = reason {
+        let (nature, thing, toward) = (other.nature, self.significator.nature(), self.toward());
+        let (is_thing, is_able) = (self.matter.person.is_none(), Weight::of(other) != Some(Weight::Weak));
+        let is_told = is_thing && other.is_active() && (favours(nature, thing) || presses(nature, thing));
+        let reasons = [
+            (is_thing && favours(nature, thing), Reason::OtherGives),
+            (favours(nature, toward), Reason::OtherWilling),
+            (is_able && is_thing && presses(nature, thing), Reason::OtherWithholds),
+            (is_able && presses(nature, toward), Reason::OtherPresses),
+        ];
+        let leaning = reasons.into_iter().find(|(applies, _)| *applies && !is_told).map(|(_, reason)| reason);
+        for reason in leaning.into_iter().chain(is_empty(other).then_some(Reason::OtherVoid)) {
             self.add(reason, Some(other));
-        }
-        if other.becomes.is_none() && other.state.is_some_and(|state| state.void && !state.day_clash) {
-            self.add(Reason::OtherVoid, Some(other));
         }
     }
 
@@ -486,18 +493,17 @@ impl<'a> Assessment<'a> {
     }
 
     fn add_suspicion(&mut self) {
-        let (line, toward) = (self.significator.line, self.subject.nature);
-        let nature = self.significator.nature();
+        let (nature, toward) = (self.significator.nature(), self.subject.nature);
         let is_idle = self.significator.state().is_some_and(|state| state.void) || self.weight == Some(Weight::Weak);
-        let reason = match nature.element.relation_to(toward.element) {
-            _ if self.significator.is(self.subject) => return,
-            _ if nature.branch.combines_with(toward.branch) => Reason::OtherWilling,
-            ElementRelation::Feeds => Reason::OtherWilling,
-            _ if is_idle => Reason::OtherPowerless,
-            ElementRelation::Controls => Reason::OtherPresses,
-            _ => return,
-        };
-        self.add(reason, Some(line));
+        let reasons = [
+            (favours(nature, toward), Reason::OtherWilling),
+            (is_idle, Reason::OtherPowerless),
+            (presses(nature, toward), Reason::OtherPresses),
+        ];
+        let found = reasons.into_iter().find(|(applies, _)| *applies && !self.significator.is(self.subject));
+        if let Some((_, reason)) = found {
+            self.add(reason, Some(self.significator.line));
+        }
     }
 
     fn collect(&mut self) {
@@ -675,37 +681,28 @@ impl<'a> Assessment<'a> {
             return;
         }
         let is_kin = matches!(self.matter.sought, Sought::Kin(_));
-        let is_joined = nature.branch.combines_with(subject.nature.branch);
-        if is_kin && subject.becomes.is_some_and(|new| new.nature.kin == nature.kin) {
-            self.add(Reason::SubjectBecomesIt, line);
-        } else if is_kin
-            && !is_joined
-            && subject.nature.element.relation_to(nature.element) == ElementRelation::Controls
-        {
-            self.add(Reason::HarmAtSubject, line);
+        let is_wealth = nature.kin == Kin::Wealth && self.matter.topic != Topic::Love;
+        let is_able = self.weight != Some(Weight::Weak);
+        let comes = presses(nature, subject.nature);
+        let becomes_it = is_kin && subject.becomes.is_some_and(|new| new.nature.kin == nature.kin);
+        let is_open = self.matter.topic.wants_union() && self.matter.topic != Topic::Study;
+        let reasons = [
+            (becomes_it, Reason::SubjectBecomesIt),
+            (is_kin && !becomes_it && presses(subject.nature, nature), Reason::HarmAtSubject),
+            (favours(nature, subject.nature), Reason::FeedsSubject),
+            (comes && is_wealth && is_able, Reason::ComesToSubject),
+            (comes && !is_wealth && is_able && self.is_of_other(), Reason::OtherPresses),
+            (
+                comes && !(is_able && (is_wealth || self.is_of_other())) && significator.line.is_active(),
+                Reason::ControlsSubject,
+            ),
+            (is_open && is_empty(subject), Reason::SubjectVoid),
+        ];
+        for (_, reason) in reasons.into_iter().filter(|(applies, _)| *applies) {
+            self.add(reason, line);
         }
-        let is_weak = self.weight == Some(Weight::Weak);
-        match nature.element.relation_to(subject.nature.element) {
-            _ if is_joined => self.add(Reason::FeedsSubject, line),
-            ElementRelation::Feeds => self.add(Reason::FeedsSubject, line),
-            ElementRelation::Controls if nature.kin == Kin::Wealth && self.matter.topic != Topic::Love && !is_weak => {
-                self.add(Reason::ComesToSubject, line);
-            }
-            ElementRelation::Controls if self.is_of_other() && !is_weak => {
-                self.add(Reason::OtherPresses, line);
-            }
-            ElementRelation::Controls if significator.line.is_active() => self.add(Reason::ControlsSubject, line),
-            _ => {}
-        }
-        let is_empty =
-            |line: &ChartLine| !line.is_active() && line.state.is_some_and(|state| state.void && !state.day_clash);
-        if self.matter.topic.wants_union() && self.matter.topic != Topic::Study {
-            if is_empty(subject) {
-                self.add(Reason::SubjectVoid, line);
-            }
-            if self.other.is_none() && !significator.is(self.object) && is_empty(self.object) {
-                self.add(Reason::OtherVoid, Some(self.object));
-            }
+        if is_open && self.other.is_none() && !significator.is(self.object) && is_empty(self.object) {
+            self.add(Reason::OtherVoid, Some(self.object));
         }
         let fails = subject.becomes.is_none()
             && subject.state.is_some_and(|state| {
@@ -872,15 +869,17 @@ impl<'a> Assessment<'a> {
 
     /// Returns the side to which the chart leans in a choice or a question of fact: favourable for the first of two things.
     pub(super) fn chosen(&self) -> Outlook {
-        let moved = |side| self.movers_on(side).map(|(_, feeds)| if feeds { 2 } else { -2 }).sum::<i32>();
-        let by_sides = self.sides().map(|sides| {
-            let [first, second] = sides.map(|side| side_force(side) + moved(side));
-            first - second
-        });
+        let nature = self.significator.nature();
+        let force = |side: &ChartLine| {
+            let moved = self.movers_on(side).map(|(_, feeds)| if feeds { 2 } else { -2 }).sum::<i32>();
+            let nearness = i32::from(self.significator.is(side) || favours(nature, side.nature));
+            // Of two sides of equal force, the one nearer to the line for the matter is ahead.
+            2 * (side_force(side) + moved) + nearness
+        };
+        let by_sides = self.sides().map(|[first, second]| force(first) - force(second));
         let is_open = matches!(self.matter.aim, Aim::Choice | Aim::Fact) && !self.matter.is_unwelcome;
         let by_weight = || self.weight.map_or(0, |weight| weight as i32 - Weight::Even as i32);
         let lean = match by_sides {
-            Some(0) => self.nearer(),
             Some(lean) => lean,
             None if !is_open || self.outlook != Outlook::Mixed => return self.outlook,
             None if self.score() == 0 => by_weight(),
@@ -891,18 +890,6 @@ impl<'a> Assessment<'a> {
             0 => Outlook::Mixed,
             _ => Outlook::Adverse,
         }
-    }
-
-    /// Returns which of two sides of equal force is nearer to the line for the matter.
-    fn nearer(&self) -> i32 {
-        let nature = self.significator.nature();
-        let nearness = |side: &ChartLine| match nature.element.relation_to(side.nature.element) {
-            _ if self.significator.is(side) || nature.branch.combines_with(side.nature.branch) => 2,
-            ElementRelation::Feeds => 1,
-            ElementRelation::Controls => -1,
-            _ => 0,
-        };
-        self.sides().map_or(0, |[first, second]| nearness(first) - nearness(second))
     }
 
     /// Returns the evidence that decides the answer: the heaviest on its side, or against a mixed one.
