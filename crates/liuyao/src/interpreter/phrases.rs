@@ -1,6 +1,6 @@
 //! The phrases of a reading, in Chinese and English, with places for values in braces.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use super::Written;
 use crate::script::BOUNDARY;
@@ -37,16 +37,39 @@ impl Phrases {
 
     /// Returns the phrase with its values. Braces around other words stay.
     pub(super) fn say(self, key: &str, values: &[(&str, &str)]) -> String {
-        self.fill(self.get(key), values)
+        self.say_first(&[key.to_owned()], values)
     }
 
     /// Returns the first phrase that there is of these keys, with its values.
     pub(super) fn say_first(self, keys: &[String], values: &[(&str, &str)]) -> String {
-        self.fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), values)
+        let value = |name: &str| Some(Cow::from(values.iter().find(|(key, _)| *key == name)?.1));
+        self.fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), &value)
     }
 
-    fn fill(self, phrase: &str, values: &[(&str, &str)]) -> String {
-        fill(phrase, values, (self.0 == Written::Traditional).then_some(BOUNDARY))
+    /// Returns the phrase with the values that it names.
+    pub(super) fn say_with(self, key: &str, value: &dyn Fn(&str) -> Option<Cow<'static, str>>) -> String {
+        self.fill(self.get(key), value)
+    }
+
+    /// Fills in the values, in traditional characters with a mark around each.
+    fn fill<'v>(self, phrase: &str, value: &dyn Fn(&str) -> Option<Cow<'v, str>>) -> String {
+        let mark = (self.0 == Written::Traditional).then_some(BOUNDARY);
+        let mut filled = String::with_capacity(phrase.len() * 2);
+        let mut rest = phrase;
+        while let Some((before, after)) = rest.split_once('{') {
+            filled.push_str(before);
+            let found = after.split_once('}').and_then(|(name, after)| Some((value(name)?, after)));
+            rest = after;
+            if let Some((value, after)) = found {
+                filled.extend(mark);
+                filled.push_str(&value);
+                filled.extend(mark);
+                rest = after;
+            } else {
+                filled.push('{');
+            }
+        }
+        filled + rest
     }
 
     /// Joins sentences: with spaces in English.
@@ -73,26 +96,4 @@ impl Phrases {
         });
         letters.collect()
     }
-}
-
-/// Fills in the values, with a mark around each.
-fn fill(phrase: &str, values: &[(&str, &str)], mark: Option<char>) -> String {
-    let mut filled = String::with_capacity(phrase.len() * 2);
-    let mut rest = phrase;
-    while let Some((before, after)) = rest.split_once('{') {
-        filled.push_str(before);
-        let value = after
-            .split_once('}')
-            .and_then(|(name, after)| Some((values.iter().find(|(key, _)| *key == name)?.1, after)));
-        if let Some((value, after)) = value {
-            filled.extend(mark);
-            filled.push_str(value);
-            filled.extend(mark);
-            rest = after;
-        } else {
-            filled.push('{');
-            rest = after;
-        }
-    }
-    filled + rest
 }

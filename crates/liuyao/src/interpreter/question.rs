@@ -81,17 +81,6 @@ pub enum Sought {
     Partner,
 }
 
-/// The reason for the line of a partner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartnerReason {
-    /// The asker's profile names their gender.
-    Profile(AskerGender),
-    /// The question names the partner's.
-    Question(Person),
-    /// Neither does, or both name the same one.
-    Open,
-}
-
 /// Somebody else whose act or mind a question asks about, such as a landlord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
@@ -113,7 +102,9 @@ pub struct Matter {
     pub sought: Sought,
     /// The person whose matter it is, if not the asker's own.
     pub person: Option<Person>,
-    pub partner: Option<PartnerReason>,
+    pub person_named: Option<&'static str>,
+    /// The reason for the line of a partner: the asker's gender, what the question says, or that it is open.
+    pub partner: Option<&'static str>,
     pub other: Option<Other>,
     /// Circumstances with rules or words of their own, such as `long` for an old illness.
     pub aspects: Vec<&'static str>,
@@ -532,15 +523,14 @@ impl Sought {
     }
 }
 
-impl Matter {
-    /// Returns the asker's word for the person whose matter it is.
-    pub(super) fn person_named(&self, question: &str) -> Option<&'static str> {
-        let (text, pronouns) = (Text::new(question), VOCABULARY.of("pronoun").next()?);
-        let list = VOCABULARY.of("person").find(|list| self.person.is_some_and(|person| person.name() == list.name))?;
-        let is_told = |word: &&&str| !pronouns.chinese.contains(word) && text.chinese.contains(**word);
-        let english =
-            || list.english.iter().filter(|word| !pronouns.english.contains(word) && text.has_english(&[word]));
-        list.chinese.iter().filter(is_told).chain(english()).max_by_key(|word| word.len()).copied()
+impl Person {
+    /// Returns the asker's word for the person.
+    fn word(self, text: &Text) -> Option<&'static str> {
+        let pronouns = VOCABULARY.of("pronoun").next()?;
+        let list = VOCABULARY.of("person").find(|list| self.name() == list.name)?;
+        let chinese = list.chinese.iter().filter(|word| !pronouns.chinese.contains(word) && text.has_chinese(&[word]));
+        let english = list.english.iter().filter(|word| !pronouns.english.contains(word) && text.has_english(&[word]));
+        chinese.chain(english).max_by_key(|word| word.len()).copied()
     }
 }
 
@@ -610,8 +600,9 @@ impl Matter {
         );
         // A tenant who moves out is no move of the asker's.
         let lets = text.has_named("aspect", "any.tenant");
-        aspects.retain(|it| *it != "rent" || !lets);
-        aspects.retain(|it| *it != "move" || other.as_ref().is_none_or(|other| !other.acts));
+        let acts = other.as_ref().is_some_and(|other| other.acts);
+        let is_of_asker = |it: &str| !matches!(it, "buy" | "change" | "move" | "sell");
+        aspects.retain(|it| (*it != "rent" || !lets) && (is_of_asker(it) || !acts));
         let within = VOCABULARY.of("within").find(|list| text.has(list)).map(|list| list.name);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
@@ -638,6 +629,7 @@ impl Matter {
             is_unwelcome,
             sought: person.map_or(sought, |person| Sought::Kin(person.kin())),
             person,
+            person_named: person.and_then(|person| person.word(&text)),
             partner: None,
             other,
             aspects,
@@ -671,14 +663,12 @@ impl Matter {
         };
         let (sought, reason) = match (asker, named) {
             (Some(AskerGender::Male), Some(Person::Man)) | (Some(AskerGender::Female), Some(Person::Woman)) => {
-                (Sought::Object, PartnerReason::Open)
+                (Sought::Object, "open")
             }
-            (Some(AskerGender::Male), _) => (Sought::Kin(Kin::Wealth), PartnerReason::Profile(AskerGender::Male)),
-            (Some(AskerGender::Female), _) => {
-                (Sought::Kin(Kin::Officials), PartnerReason::Profile(AskerGender::Female))
-            }
-            (None, Some(person)) => (Sought::Kin(person.kin()), PartnerReason::Question(person)),
-            (None, None) => (Sought::Object, PartnerReason::Open),
+            (Some(AskerGender::Male), _) => (Sought::Kin(Kin::Wealth), "man"),
+            (Some(AskerGender::Female), _) => (Sought::Kin(Kin::Officials), "woman"),
+            (None, Some(person)) => (Sought::Kin(person.kin()), "partner"),
+            (None, None) => (Sought::Object, "open"),
         };
         Self { sought, person: None, partner: Some(reason), other: None, ..self }
     }

@@ -6,19 +6,19 @@ use super::{
     Weight, Written, assess,
     assessment::{cause_of_failure, line_reasons},
     phrases::Phrases,
-    question::PartnerReason,
     restatement::{is_latin, turned},
 };
+use std::borrow::Cow;
+
 use jiff::civil::Date;
 
 use crate::{
     Branch, ElementRelation,
     chart::{
-        ActingTrigram, BodyAndUse, ChartLine, Kin, LineNature, LineRole, SelectedText, StarPlace, TextSelection,
-        trigram_element,
+        ActingTrigram, BodyAndUse, ChartLine, Kin, LineNature, LineRole, MarkKind, SelectedText, StarPlace,
+        TextSelection, trigram_element,
     },
     hexagram::{ClassicalText, Hexagram, Judgement, LineClassic, Trigram},
-    interpreter::AskerGender,
     script::{to_simplified, to_traditional, verbatim},
 };
 
@@ -33,9 +33,6 @@ const ACTS: [&str; 14] = [
 ];
 /// Maximum number of rules named for each of two things to choose from.
 const MAX_SIDE_REASONS: usize = 2;
-/// The number of moving lines from which they are grouped.
-const MANY: usize = 4;
-
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     let words = Phrases(reading.written);
@@ -488,16 +485,102 @@ impl Scene<'_> {
         self.writer.words
     }
 
+    /// Returns a phrase, about a line if it names one.
+    fn phrase(&self, key: &str, line: Option<&ChartLine>) -> String {
+        self.words().say_with(key, &|name| Some(self.value(name, line).unwrap_or_default()))
+    }
+
+    /// Returns a phrase with a list; empty if the list is.
+    fn listed(&self, key: &str, line: Option<&ChartLine>, list: &[String]) -> String {
+        let list = list.join(self.words().get("clause.end"));
+        let value = |name: &str| if name == "list" { Some(Cow::from(list.clone())) } else { self.value(name, line) };
+        if list.is_empty() { list } else { self.words().say_with(key, &|name| Some(value(name).unwrap_or_default())) }
+    }
+
+    /// Returns the value that a phrase names.
+    fn value(&self, name: &str, line: Option<&ChartLine>) -> Option<Cow<'static, str>> {
+        let (words, assessment, significator) = (self.words(), self.assessment, &self.assessment.significator);
+        let (matter, chart) = (assessment.matter, assessment.chart);
+        let (moment, palace) = (chart.moment.as_ref(), chart.palace);
+        let term = |group: &str, name: &str| Cow::from(words.term(group, name));
+        let animal = |branch: Branch| term("branch", branch.name());
+        let local = || Some(moment?.local.to_string().chars().take(16).collect::<String>().replace('T', " "));
+        let [source, harm, rival] = assessment.gods();
+        Some(match name {
+            "it" => words.get(if self.is_of_asker() { "it.own" } else { "it" }).into(),
+            "line" => self.line(line?).into(),
+            "role" => self.role(line.map_or(self.kin(), |line| line.nature.kin)).into(),
+            "mover_role" if line?.role == Some(LineRole::Subject) => words.get("role.subject").into(),
+            "mover_role" => self.role(line?.nature.kin).into(),
+            // Rank and paper stand for themselves, though the exam is a child's.
+            "exam_role" => term("role.study", line?.nature.kin.name()),
+            "becomes" => self.nature(line?.becomes?.nature).into(),
+            "mover" if line?.becomes.is_some() => self.phrase("mover.moves", line).into(),
+            "mover" => self.phrase("mover.stirred", line).into(),
+            "why" => term("why", cause_of_failure(line?).unwrap_or("checked")),
+            "strength" => term("stands", assessment.weight?.name()),
+            "weight" => term("stands", Weight::of(line?)?.name()),
+            "seen" => term("view.line", Weight::of(line?)?.name()),
+            "hidden" => self.nature(significator.nature()).into(),
+            "kin" => term("kin", self.kin().name()),
+            "who_kin" => term("who", line?.nature.kin.name()),
+            "who_element" => term("who_element", line?.nature.element.name()),
+            "direction" => term("direction", line.map_or(significator.nature(), |line| line.nature).branch.name()),
+            "person" => self.person().into(),
+            "matter" => self.topic().into(),
+            "other" => self.other().into(),
+            "others" => term("other", matter.topic.name()),
+            "object" => words.get((line?.role == Some(LineRole::Object)).then_some("part.object")?).into(),
+            "side" if line?.role == Some(LineRole::Subject) => words.get("side.subject").into(),
+            "side" => words.get("side.object").into(),
+            "court" => match assessment.court() {
+                Some(court) => self.phrase("matter.legal.open", Some(court)).into(),
+                None => words.get("matter.legal.hidden").into(),
+            },
+            "source" => term("kin", source.name()),
+            "harm" => term("kin", harm.name()),
+            "rival" => term("kin", rival.name()),
+            "palace" => palace.trigram.chinese_name().into(),
+            "pinyin" => palace.trigram.pinyin().into(),
+            "element" => term("element", palace.element.name()),
+            "stage" => term("stage", palace.stage.name()),
+            "moment" => self.phrase("setting.moment", None).replace("a Ox", "an Ox").into(),
+            "local" => local()?.into(),
+            "date" => local()?.split_once(' ')?.0.to_owned().into(),
+            "time" => local()?.split_once(' ')?.1.to_owned().into(),
+            "void" => moment?.void.map(animal).join(if words.is_english() { " and " } else { "" }).into(),
+            "month" => animal(moment?.pillars.month.branch()),
+            "day" => animal(moment?.pillars.day.branch()),
+            "month_pillar" => moment?.pillars.month.to_string().into(),
+            "day_pillar" => moment?.pillars.day.to_string().into(),
+            "month_end" => term("month", &(moment?.pillars.month.branch() as usize + 1).to_string()),
+            "spirit" if line?.role == Some(LineRole::Subject) => words.get("view.line.subject").into(),
+            "spirit" if line?.role == Some(LineRole::Object) => self.phrase("view.line.object", line).into(),
+            "moves" if line?.becomes.is_some() => self.phrase("view.line.moves", line).into(),
+            "moves" if line?.is_active() => words.get("view.line.stirred").into(),
+            "stars" => {
+                let has = |place: &&StarPlace| line.is_some_and(|line| place.branches.contains(&line.nature.branch));
+                let stars: Vec<&str> =
+                    chart.stars.iter().filter(has).map(|place| words.term("star", place.star.name())).collect();
+                let list = stars.join(words.get("list.and"));
+                words.say((!stars.is_empty()).then_some("view.line.stars")?, &[("list", &list)]).into()
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns true if the line for the matter is the asker's own, and is called so.
+    fn is_of_asker(&self) -> bool {
+        let assessment = self.assessment;
+        let is_subject = assessment.significator.line.position == assessment.subject.position;
+        is_subject && !matches!(assessment.matter.sought, Sought::Kin(_)) || assessment.matter.topic == Topic::Legal
+    }
+
     fn nature(&self, nature: LineNature) -> String {
         let words = self.words();
-        words.say(
-            "nature",
-            &[
-                ("kin", words.term("kin", nature.kin.name())),
-                ("branch", words.term("branch", nature.branch.name())),
-                ("element", words.term("element", nature.element.name())),
-            ],
-        )
+        let [kin, branch] = [words.term("kin", nature.kin.name()), words.term("branch", nature.branch.name())];
+        let element = words.term("element", nature.element.name());
+        words.say("nature", &[("kin", kin), ("branch", branch), ("element", element)])
     }
 
     fn line(&self, line: &ChartLine) -> String {
@@ -508,8 +591,8 @@ impl Scene<'_> {
     /// Returns the part that lines of a kin play in the topic.
     fn role(&self, kin: Kin) -> String {
         let (words, matter) = (self.words(), self.assessment.matter);
-        if let Some(name) = self.other().filter(|_| self.assessment.is_of_other() && kin == self.kin()) {
-            return name;
+        if self.assessment.is_of_other() && kin == self.kin() {
+            return self.other();
         }
         let is_other = matter.partner.is_some() && kin != self.kin();
         let of_partner = words.find(&format!("role.partner.{}", kin.name())).filter(|_| is_other);
@@ -523,18 +606,17 @@ impl Scene<'_> {
     }
 
     /// Returns the name of the other person whose act or mind is asked about.
-    fn other(&self) -> Option<String> {
-        let (words, matter) = (self.words(), self.assessment.matter);
-        let name = &matter.other.as_ref()?.name;
-        let is_named = !name.is_empty() && name.is_ascii() == words.is_english();
-        Some(if is_named { name.clone() } else { words.get("other.holder").to_owned() })
+    fn other(&self) -> String {
+        let words = self.words();
+        let name = self.assessment.matter.other.as_ref().map(|other| &other.name);
+        let named = name.filter(|name| !name.is_empty() && is_latin(name) == words.is_english());
+        named.cloned().unwrap_or_else(|| words.get("other.holder").to_owned())
     }
 
     /// Returns the name of the person whose matter it is.
     fn person(&self) -> String {
         let (words, matter) = (self.words(), self.assessment.matter);
-        let named = matter.person_named(&self.writer.reading.question);
-        match named.filter(|word| word.is_ascii() == words.is_english()) {
+        match matter.person_named.filter(|word| is_latin(word) == words.is_english()) {
             Some(word) if words.is_english() => format!("your {word}"),
             Some(word) => turned(word),
             None => matter.person.map_or("", |person| words.term("person", person.name())).to_owned(),
@@ -560,87 +642,35 @@ impl Scene<'_> {
     fn setting(&self) -> String {
         let (words, chart) = (self.words(), self.assessment.chart);
         let method = self.writer.reading.method.and_then(|method| words.find(&format!("method.{method}")));
-        let moment = chart.moment.as_ref().map(|moment| {
-            let pillars = moment.pillars;
-            let [month, day] = [pillars.month, pillars.day].map(|pillar| pillar.to_string());
-            let animal = |branch: Branch| words.term("branch", branch.name());
-            let void = moment.void.map(animal).join(if words.is_english() { " and " } else { "" });
-            let local = moment.local.to_string().chars().take(16).collect::<String>().replace('T', " ");
-            let (date, time) = local.split_once(' ').unwrap_or((&local, ""));
-            words.say(
-                "setting.moment",
-                &[
-                    ("local", &local),
-                    ("date", date),
-                    ("time", time),
-                    ("month", &month),
-                    ("day", &day),
-                    ("void", &void),
-                    ("day_animal", animal(pillars.day.branch())),
-                    ("month_animal", animal(pillars.month.branch())),
-                ],
-            )
-        });
         let method = method.map(|method| words.say("setting.method", &[("method", method)]));
-        let moment = moment.map(|moment| words.say("setting.time", &[("moment", &moment.replace("a Ox", "an Ox"))]));
-        let palace = words.say(
-            "setting.palace",
-            &[
-                ("palace", chart.palace.trigram.chinese_name()),
-                ("pinyin", chart.palace.trigram.pinyin()),
-                ("element", words.term("element", chart.palace.element.name())),
-                ("stage", words.term("stage", chart.palace.stage.name())),
-            ],
-        );
+        let moment = chart.moment.as_ref().map(|_| self.phrase("setting.time", None));
         let no_time = if chart.moment.is_none() { words.get("setting.no_time") } else { "" };
+        let palace = self.phrase("setting.palace", None);
         words.join(&[method.unwrap_or_default(), moment.unwrap_or_default(), palace, no_time.to_owned(), self.place()])
     }
 
     /// Returns the sentence that names 用神, with its helpers and enemies.
     fn place(&self) -> String {
-        let (words, matter, significator) = (self.words(), self.assessment.matter, &self.assessment.significator);
-        let kin = self.kin();
+        let (words, matter) = (self.words(), self.assessment.matter);
+        let is_legal = matter.topic == Topic::Legal;
         let key = match (matter.sought, matter.partner, matter.person) {
-            _ if matter.topic == Topic::Legal => "matter.legal",
-            (Sought::Kin(_), Some(PartnerReason::Profile(AskerGender::Male)), _) => "matter.man",
-            (Sought::Kin(_), Some(PartnerReason::Profile(AskerGender::Female)), _) => "matter.woman",
-            (Sought::Kin(_), Some(_), _) => "matter.partner",
-            (_, Some(_), _) => "matter.open",
-            (Sought::Kin(_), None, Some(_)) if matter.topic == Topic::Family => "matter.family",
-            (Sought::Kin(_), None, Some(_)) => "matter.person",
-            (Sought::Kin(_), None, None) => "matter.kin",
-            (Sought::Object | Sought::Partner, None, _) => "matter.object",
-            (Sought::Subject, None, _) if matter.topic == Topic::Other => "matter.general",
-            (Sought::Subject, None, _) => "matter.subject",
+            _ if is_legal => "legal",
+            (_, Some(reason), _) => reason,
+            (Sought::Kin(_), None, Some(_)) if matter.topic == Topic::Family => "family",
+            (Sought::Kin(_), None, Some(_)) => "person",
+            (Sought::Kin(_), None, None) => "kin",
+            (Sought::Object | Sought::Partner, None, _) => "object",
+            (Sought::Subject, None, _) if matter.topic == Topic::Other => "general",
+            (Sought::Subject, None, _) => "subject",
         };
-        let court = match self.assessment.court() {
-            Some(court) => words.say("matter.legal.open", &[("line", &self.line(court))]),
-            None => words.get("matter.legal.hidden").to_owned(),
-        };
-        let person = self.person();
-        let chosen = words.say(
-            key,
-            &[
-                ("kin", words.term("kin", kin.name())),
-                ("role", &self.role(kin)),
-                ("person", &person),
-                ("matter", &self.topic()),
-                ("other", &self.other().unwrap_or_else(|| words.get("other.holder").to_owned())),
-                ("court", &court),
-            ],
-        );
-        let choice = significator.choice.map(|choice| words.term("choice", choice.name()));
-        let [source, harm, rival] = self.assessment.gods().map(|kin| words.term("kin", kin.name()));
-        let gods = words.say("gods", &[("source", source), ("harm", harm), ("rival", rival)]);
-        let end = if matter.topic == Topic::Legal { words.get("sentence.end").to_owned() } else { gods };
-        format!("{chosen}{}{end}", choice.unwrap_or_default())
+        let choice = self.assessment.significator.choice.map(|choice| words.term("choice", choice.name()));
+        let end = if is_legal { words.get("sentence.end").to_owned() } else { self.phrase("gods", None) };
+        format!("{}{}{end}", self.phrase(&format!("matter.{key}"), None), choice.unwrap_or_default())
     }
 
     /// Returns the place of a lost thing, or a direction.
     fn whereabouts(&self) -> String {
-        let branch = self.assessment.significator.nature().branch;
-        let values = [("direction", self.words().term("direction", branch.name()))];
-        self.words().say(&format!("where.{}", self.place_name()), &values)
+        self.phrase(&format!("where.{}", self.place_name()), None)
     }
 
     fn place_name(&self) -> &'static str {
@@ -660,14 +690,14 @@ impl Scene<'_> {
             return words.join(&[self.sides(sides), self.stands()]);
         }
         let list = |key: &str, sign: i32, most: usize| {
-            let is_told = |reason: Reason| {
-                reason.is_of_sides() || reason == Reason::DayControls && assessment.has(Reason::DayBreaks)
-            };
+            let is_told =
+                |it: Reason| it.is_of_sides() || it == Reason::DayControls && assessment.has(Reason::DayBreaks);
             let is_wanted =
                 |it: &&Evidence| it.weight.signum() == sign && !it.reason.is_movement() && !is_told(it.reason);
             let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
-            self.listed(key, found.into_iter().take(most).map(|it| self.reason(it.reason, it.position)))
+            let said: Vec<_> = found.into_iter().take(most).map(|it| self.reason(it)).collect();
+            self.listed(key, None, &said)
         };
         let [more, fewer] = MAX_REASONS;
         let [first, second] = if answer == Outlook::Adverse {
@@ -678,29 +708,23 @@ impl Scene<'_> {
         words.join(&[self.stands(), first, second, self.movements(), self.asker(), self.other_person()])
     }
 
-    fn listed(&self, key: &str, said: impl Iterator<Item = String>) -> String {
-        let list = said.collect::<Vec<_>>().join(self.words().get("clause.end"));
-        if list.is_empty() { list } else { self.words().say(key, &[("list", &list)]) }
-    }
-
     /// Returns the lines of two things to choose from, each with its strength and what acts on it.
     fn sides(&self, sides: [&ChartLine; 2]) -> String {
         let (words, assessment) = (self.words(), self.assessment);
         let options = assessment.matter.options.clone().unwrap_or_default();
         let said = sides.into_iter().zip(options).map(|(line, option)| {
-            let part = words.get(if line.role == Some(LineRole::Subject) { "side.subject" } else { "side.object" });
             let mut reasons = line_reasons(line);
             reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight().abs()));
-            let own = reasons.into_iter().take(MAX_SIDE_REASONS).map(|reason| self.phrase_of(reason.name(), line));
-            let moves = assessment
-                .movers_on(line)
-                .map(|(mover, feeds)| self.phrase(if feeds { "side.生" } else { "side.克" }, Some(mover)));
+            // The sentence names the line, so that its reasons need not.
+            let unnamed = |name: &str| if name == "it" { None } else { self.value(name, Some(line)) };
+            let own = reasons.into_iter().take(MAX_SIDE_REASONS).map(|reason| {
+                words.say_with(&format!("reason.{}", reason.name()), &|name| Some(unnamed(name).unwrap_or_default()))
+            });
             let change = line.becomes.map(|_| self.phrase("side.changes", Some(line)));
-            let list = own.chain(change).chain(moves).collect::<Vec<_>>().join(words.get("list.comma"));
-            let weight = Weight::of(line).map(|weight| words.term("stands", weight.name()));
-            let values = [("part", part), ("line", &self.line(line)), ("weight", weight.unwrap_or_default())];
-            let option = verbatim(&turned(&option));
-            words.say("side", &[&values[..], &[("option", &option), ("list", &list)]].concat())
+            let key = |feeds| if feeds { "side.生" } else { "side.克" };
+            let moves = assessment.movers_on(line).map(|(mover, feeds)| self.phrase(key(feeds), Some(mover)));
+            let said = self.listed("side", Some(line), &own.chain(change).chain(moves).collect::<Vec<_>>());
+            words.say("side.option", &[("option", &verbatim(&turned(&option)))]) + &said
         });
         words.join(&said.collect::<Vec<_>>())
     }
@@ -708,8 +732,7 @@ impl Scene<'_> {
     /// Returns the sentence about the asker's own line and what it does with the line for the matter.
     fn asker(&self) -> String {
         let (assessment, significator) = (self.assessment, &self.assessment.significator);
-        let subject = assessment.subject;
-        let matter = assessment.matter;
+        let (subject, matter) = (assessment.subject, assessment.matter);
         let tells = assessment.evidence.iter().any(|it| it.reason.is_of_sides());
         let is_thing =
             matches!(matter.topic, Topic::Lost | Topic::Pets | Topic::Vehicle | Topic::Children | Topic::Other);
@@ -727,33 +750,21 @@ impl Scene<'_> {
     }
 
     fn of_person(&self, key: &str, line: &ChartLine, neutral: ElementRelation) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
+        let assessment = self.assessment;
         let is_other = |position| assessment.other.is_some_and(|other| Some(other.position) == position);
         let is_known = |reason| reason != Reason::OtherVoid || assessment.other.is_some();
         let is_theirs =
             |it: &&Evidence| it.reason.is_of_sides() && is_known(it.reason) && is_other(it.position) == (key == "them");
-        let found = assessment.evidence.iter().filter(is_theirs).map(|it| self.reason(it.reason, it.position));
-        let mut found: Vec<String> = found.collect();
+        let mut found: Vec<_> = assessment.evidence.iter().filter(is_theirs).map(|it| self.reason(it)).collect();
         if found.is_empty() {
-            found.push(words.term(key, neutral.name()).to_owned());
+            found.push(self.words().term(key, neutral.name()).to_owned());
         }
-        let weight = Weight::of(line).map(|weight| words.term("stands", weight.name()));
-        let part = if line.role == Some(LineRole::Object) { words.get("part.object") } else { "" };
-        words.say(
-            &format!("stands.{key}"),
-            &[
-                ("line", &self.line(line)),
-                ("weight", weight.unwrap_or_default()),
-                ("part", part),
-                ("other", &self.other().unwrap_or_default()),
-                ("list", &found.join(words.get("clause.end"))),
-            ],
-        )
+        self.listed(&format!("stands.{key}"), Some(line), &found)
     }
 
     /// Returns the sentence that names the line for the matter and its strength.
     fn stands(&self) -> String {
-        let (words, matter, significator) = (self.words(), self.assessment.matter, &self.assessment.significator);
+        let (matter, significator) = (self.assessment.matter, &self.assessment.significator);
         let key = match (matter.sought, matter.partner, matter.person) {
             _ if significator.hidden.is_some() => "hidden",
             (Sought::Subject, ..) => "self",
@@ -764,126 +775,60 @@ impl Scene<'_> {
             (_, _, Some(_)) => "person",
             _ => "kin",
         };
-        let weight = self.assessment.weight.map(|weight| words.term("stands", weight.name()));
-        let person = self.person();
-        words.say(
-            &format!("stands.{key}"),
-            &[
-                ("line", &self.line(significator.line)),
-                ("hidden", &self.nature(significator.nature())),
-                ("role", &self.role(self.kin())),
-                ("other", &self.other().unwrap_or_default()),
-                ("person", &person),
-                ("weight", weight.unwrap_or_default()),
-            ],
-        )
+        self.phrase(&format!("stands.{key}"), Some(significator.line))
     }
 
-    /// Returns the effect of each moving line; many are grouped.
+    /// Returns the effect of each moving line.
     fn movements(&self) -> String {
         let (words, assessment) = (self.words(), self.assessment);
-        if !assessment.knows_changes {
-            return String::new();
-        }
         let moving: Vec<&ChartLine> = assessment.chart.lines.iter().filter(|line| line.is_active()).collect();
-        let found: Vec<(i32, String)> = moving.iter().map(|line| self.movement(line)).collect();
-        if moving.is_empty() {
-            return words.get("still").to_owned();
+        match moving.as_slice() {
+            _ if !assessment.knows_changes => return String::new(),
+            [] => return words.get("still").to_owned(),
+            _ => {}
         }
-        if moving.len() < MANY {
-            let (aside, told): (Vec<_>, Vec<_>) = moving.iter().zip(&found).partition(|(_, (_, said))| said.is_empty());
-            let told = told.into_iter().map(|(_, (_, said))| said.clone());
-            let names = aside.iter().map(|(line, _)| words.term("position", &line.position.to_string()));
-            let names = names.collect::<Vec<_>>().join(words.get("list.and"));
-            let aside = (!names.is_empty()).then(|| words.say("moves.neither", &[("list", &names)]));
-            return self.listed("moves", told.chain(aside));
+        let mut told: Vec<String> = moving.iter().filter_map(|line| self.movement(line)).collect();
+        let aside = moving.into_iter().filter(|line| self.movement(line).is_none());
+        let names: Vec<&str> = aside.map(|line| words.term("position", &line.position.to_string())).collect();
+        if !names.is_empty() {
+            told.push(words.say("moves.neither", &[("list", &names.join(words.get("list.and")))]));
         }
-        let group = |key: &str, sign: i32| {
-            let is_in = |line: &ChartLine, weight: i32| weight.signum() == sign && !assessment.significator.is(line);
-            let of_group = moving.iter().zip(&found).filter(|(line, (weight, _))| is_in(line, *weight));
-            let names = of_group.map(|(line, _)| words.term("position", &line.position.to_string()));
-            let list = names.collect::<Vec<_>>().join(words.get("list.and"));
-            (!list.is_empty()).then(|| words.say(key, &[("list", &list)]))
-        };
-        let own = moving.iter().zip(&found).find(|(line, _)| assessment.significator.is(line));
-        let own = own.map(|(_, (_, said))| said.clone());
-        let groups = [own, group("moves.help", 1), group("moves.harm", -1), group("moves.neither", 0)];
-        let list = groups.into_iter().flatten().collect::<Vec<_>>().join(words.get("clause.end"));
-        words.say("moves.many", &[("count", &moving.len().to_string()), ("list", &list)])
+        self.listed("moves", None, &told)
     }
 
-    /// Returns the weight of what a moving line does, and the clause that says it.
-    fn movement(&self, line: &ChartLine) -> (i32, String) {
-        let (assessment, significator) = (self.assessment, &self.assessment.significator);
+    /// Returns the clause that says what a moving line does; none if it has no bearing.
+    fn movement(&self, line: &ChartLine) -> Option<String> {
+        let assessment = self.assessment;
         let of_line = |evidence: &&Evidence| evidence.position == Some(line.position) && evidence.reason.is_movement();
-        let found: Vec<&Evidence> = assessment.evidence.iter().filter(of_line).collect();
-        if found.iter().any(|it| it.reason == Reason::Aside) {
-            return (0, String::new());
-        }
-        if let Some(most) = found.iter().max_by_key(|evidence| evidence.weight.abs()) {
-            let weight = found.iter().map(|evidence| evidence.weight).sum();
-            return (weight, self.reason(most.reason, most.position));
-        }
-        let is_own = significator.is(line);
-        let (weight, key) = match line.nature.element.relation_to(significator.nature().element) {
-            _ if is_own && line.becomes.is_none() => (0, "move.own.stirred"),
-            _ if is_own => (0, "move.own"),
-            ElementRelation::Feeds => (1, "move.生"),
-            ElementRelation::Controls => (-1, "move.克"),
-            ElementRelation::Same => (0, "move.同"),
-            ElementRelation::FedBy => (-1, "move.泄"),
-            ElementRelation::ControlledBy => (0, "move.耗"),
+        let most = assessment.evidence.iter().filter(of_line).max_by_key(|evidence| evidence.weight.abs());
+        let in_triad = || {
+            let is_told = assessment.has(Reason::TriadHelps) || assessment.has(Reason::TriadHarms);
+            let mut triads = assessment.chart.marks.iter().filter(|mark| mark.kind == MarkKind::Triad);
+            is_told && triads.any(|mark| mark.positions.contains(&line.position))
         };
-        (weight, self.phrase(key, Some(line)))
+        let key = match (most, line.nature.element.relation_to(assessment.significator.nature().element)) {
+            (Some(most), _) => return (most.reason != Reason::Aside).then(|| self.reason(most)),
+            _ if assessment.significator.is(line) && line.becomes.is_none() => "move.own.stirred",
+            _ if assessment.significator.is(line) => "move.own",
+            _ if in_triad() => "move.triad",
+            (None, ElementRelation::Feeds) => "move.生",
+            (None, ElementRelation::Controls) => "move.克",
+            (None, ElementRelation::Same) => "move.同",
+            (None, ElementRelation::FedBy) => "move.泄",
+            (None, ElementRelation::ControlledBy) => "move.耗",
+        };
+        Some(self.phrase(key, Some(line)))
     }
 
-    fn reason(&self, reason: Reason, position: Option<u8>) -> String {
-        let line = position.and_then(|position| self.assessment.line_at(position));
+    fn reason(&self, it: &Evidence) -> String {
         let is_struck = self.assessment.significator.state().is_some_and(|state| state.day_clash);
-        let key = if reason == Reason::DayControls && is_struck { "day_strikes" } else { reason.name() };
-        self.phrase(&format!("reason.{key}"), line)
-    }
-
-    /// Returns the phrase of a rule about month and day, said of another line than the one for the matter.
-    fn phrase_of(&self, reason: &str, line: &ChartLine) -> String {
-        let said = self.phrase(&format!("reason.{reason}"), Some(line));
-        ["it", "it.own"].iter().fold(said, |said, it| said.replacen(self.words().get(it), "", 1))
-    }
-
-    /// Returns a phrase about a line.
-    fn phrase(&self, key: &str, line: Option<&ChartLine>) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
-        let becomes = line.and_then(|line| line.becomes).map(|new| self.nature(new.nature)).unwrap_or_default();
-        let role = |line: &ChartLine| match line.role {
-            Some(LineRole::Subject) => words.get("role.subject").to_owned(),
-            _ => self.role(line.nature.kin),
+        let is_own = it.position == Some(self.assessment.significator.line.position);
+        let key = match it.reason {
+            Reason::DayControls if is_struck => "day_strikes",
+            Reason::TriadHarms if is_own => "triad_turns",
+            reason => reason.name(),
         };
-        let mover = line.map(|line| {
-            let key = if line.becomes.is_some() { "mover.moves" } else { "mover.stirred" };
-            words.say(key, &[("line", &self.line(line)), ("role", &role(line)), ("becomes", &becomes)])
-        });
-        let pillars = assessment.chart.moment.as_ref().map(|moment| moment.pillars);
-        let animal = |branch: Option<Branch>| branch.map_or("", |branch| words.term("branch", branch.name()));
-        let is_own = assessment.significator.line.position == assessment.subject.position
-            && !matches!(assessment.matter.sought, Sought::Kin(_))
-            || assessment.matter.topic == Topic::Legal;
-        // Rank and paper stand for themselves, though the exam is a child's.
-        let is_companion = key.starts_with("reason.companion");
-        let of_exam = |line: &ChartLine| words.get(&format!("role.study.{}", line.nature.kin.name())).to_owned();
-        let of_line = |line| if is_companion { of_exam(line) } else { self.role(line.nature.kin) };
-        words.say(
-            key,
-            &[
-                ("it", words.get(if is_own { "it.own" } else { "it" })),
-                ("line", &line.map(|line| self.line(line)).unwrap_or_default()),
-                ("role", &line.map(of_line).unwrap_or_default()),
-                ("becomes", &becomes),
-                ("mover", mover.as_deref().unwrap_or_default()),
-                ("why", line.map_or("", |line| words.term("why", cause_of_failure(line).unwrap_or("checked")))),
-                ("month", animal(pillars.map(|pillars| pillars.month.branch()))),
-                ("day", animal(pillars.map(|pillars| pillars.day.branch()))),
-            ],
-        )
+        self.phrase(&format!("reason.{key}"), it.position.and_then(|position| self.assessment.line_at(position)))
     }
 
     /// Returns the cause of what is wrong: the line that harms most, else 忌神.
@@ -896,42 +841,9 @@ impl Scene<'_> {
 
     /// Returns the part, strength, movement and stars of each line.
     fn each_line(&self) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
-        let describe = |line: &ChartLine| {
-            let role = match line.role {
-                Some(LineRole::Subject) => words.get("view.line.subject").to_owned(),
-                Some(LineRole::Object) => {
-                    words.say("view.line.object", &[("other", words.term("other", assessment.matter.topic.name()))])
-                }
-                None => String::new(),
-            };
-            let strength = Weight::of(line).map(|weight| words.term("view.line", weight.name()));
-            let moves = match line.becomes {
-                Some(new) => words.say("view.line.moves", &[("becomes", &self.nature(new.nature))]),
-                None if line.is_active() => words.get("view.line.stirred").to_owned(),
-                None => String::new(),
-            };
-            let has = |place: &&StarPlace| place.branches.contains(&line.nature.branch);
-            let stars: Vec<&str> =
-                assessment.chart.stars.iter().filter(has).map(|place| words.term("star", place.star.name())).collect();
-            let stars = if stars.is_empty() {
-                String::new()
-            } else {
-                words.say("view.line.stars", &[("list", &stars.join(words.get("list.and")))])
-            };
-            words.say(
-                "view.line",
-                &[
-                    ("line", &self.line(line)),
-                    ("role", &self.role(line.nature.kin)),
-                    ("spirit", &role),
-                    ("strength", strength.unwrap_or_default()),
-                    ("moves", &moves),
-                    ("stars", &stars),
-                ],
-            )
-        };
-        let lines: Vec<String> = assessment.chart.lines.iter().map(describe).collect();
+        let words = self.words();
+        let lines: Vec<_> =
+            self.assessment.chart.lines.iter().map(|line| self.phrase("view.line", Some(line))).collect();
         let all = lines.join(words.get("clause.end")) + words.get("sentence.end").trim_end();
         words.join(&[words.get("view.lines").to_owned(), all])
     }
@@ -946,12 +858,11 @@ impl Scene<'_> {
             let values = [("branch", name), ("number", &number), ("month", words.term("month", &number))];
             return words.say("month.named", &values);
         }
-        let moment = self.assessment.chart.moment.as_ref();
         // The dates of the days after the month that breaks it are not those that come next.
         let is_after = |timing: &Timing| timing.rule == TimingRule::MonthBreak;
+        let moment = self.assessment.chart.moment.as_ref();
         let moment = moment.filter(|_| !self.assessment.timing.as_ref().is_some_and(is_after));
-        let date = moment.and_then(|moment| Some((moment, moment.next_days()?[branch as usize])));
-        let said = match date {
+        let said = match moment.and_then(|moment| Some((moment, moment.next_days()?[branch as usize]))) {
             Some((moment, date)) => {
                 let is_today = branch == moment.pillars.day.branch();
                 let next = words.get(if is_today { "day.after_today" } else { "day.next" });
@@ -968,29 +879,22 @@ impl Scene<'_> {
     fn days(&self, timing: &Timing) -> Option<String> {
         let (words, matter) = (self.words(), self.assessment.matter);
         let moment = self.assessment.chart.moment.as_ref();
-        let end = moment.and_then(|moment| last_day(matter.within?, moment.local.date()));
+        let today = moment.map(|moment| moment.local.date());
+        let end = matter.within.zip(today).and_then(|(within, today)| last_day(within, today));
         if timing.rule == TimingRule::Season {
             return end.is_none().then(|| words.term("season", timing.element.name()).to_owned());
         }
         let now = moment.map(|it| if matter.is_slow { it.pillars.month } else { it.pillars.day }.branch() as usize);
         // The next one first; the branch of now comes again last.
         let distance = |branch: &Branch| (*branch as usize + 11 - now.unwrap_or(11)) % 12;
-        // The month of a branch begins about the sixth; 丑 is the month of January.
-        let days_to = |branch: &Branch| match (moment, matter.is_slow) {
-            (Some(moment), false) => {
-                Some(moment.local.date().until(moment.next_days()?[*branch as usize]).ok()?.get_days())
-            }
-            (Some(moment), true) => {
-                let month = i32::try_from(distance(branch) + 1).ok()?;
-                Some(month * 30 + 6 - i32::from(moment.local.date().day()))
-            }
-            (None, _) => None,
+        // The month of a branch begins about the sixth.
+        let to_month = today.map_or(0, |today| 6 - i32::from(today.day()));
+        let days_to = |branch: &Branch| match i32::try_from(distance(branch) + 1) {
+            Ok(steps) if matter.is_slow => steps * 30 + to_month,
+            steps => steps.unwrap_or_default(),
         };
         let is_after_break = timing.rule == TimingRule::MonthBreak && !matter.is_slow;
-        let is_in_time = |branch: &&Branch| match (end, days_to(branch)) {
-            (Some(end), Some(days)) => days <= end && !is_after_break,
-            _ => true,
-        };
+        let is_in_time = |branch: &&Branch| end.is_none_or(|end| days_to(branch) <= end && !is_after_break);
         let mut branches: Vec<Branch> = timing.branches.iter().filter(is_in_time).copied().collect();
         branches.sort_by_key(distance);
         let is_far = branches.get(1).is_some_and(|branch| matter.is_slow && distance(branch) >= 6);
@@ -1002,14 +906,16 @@ impl Scene<'_> {
     /// Returns the sentence about the time, if the question asks for it or its end is open; to a question of when only the
     /// reason, because the answer names the time. After a no only a hindrance that passes has a time.
     fn time(&self, answer: Outlook) -> Option<String> {
-        let (words, matter) = (self.words(), self.assessment.matter);
+        let matter = self.assessment.matter;
         let timing = self.assessment.timing.as_ref()?;
         let passes = !matches!(timing.rule, TimingRule::Moving | TimingRule::Resting | TimingRule::Triad);
-        let is_open = !matches!(matter.within, Some("dated"))
-            && !matches!(matter.topic, Topic::Travel | Topic::Study | Topic::Health)
-            && (!matches!(matter.topic, Topic::Pets | Topic::Friends | Topic::Family | Topic::Other)
-                || matter.has("ill")
-                || matter.has("conflict"))
+        let is_event = match matter.topic {
+            Topic::Travel | Topic::Study | Topic::Health => false,
+            Topic::Pets | Topic::Friends | Topic::Family | Topic::Other => matter.has("ill") || matter.has("conflict"),
+            _ => true,
+        };
+        let is_open = is_event
+            && matter.within != Some("dated")
             && !matter.has("quality")
             && (answer == Outlook::Favourable || passes && matter.is_slow && matter.within.is_none());
         let key = match matter.aim {
@@ -1019,36 +925,25 @@ impl Scene<'_> {
             Aim::Wish => "timing",
             _ => return None,
         };
-        Some(words.say(key, &[("because", &self.because(timing)), ("days", &self.days(timing)?)]))
+        self.timed(key, timing)
     }
 
-    /// Returns the rule for a time in words.
-    fn because(&self, timing: &Timing) -> String {
-        let words = self.words();
-        let month = self.assessment.chart.moment.as_ref().map(|moment| moment.pillars.month.branch());
-        let end = month.map_or("", |month| words.term("month", &(month as usize + 1).to_string()));
-        let month = month.map_or("", |month| words.term("branch", month.name()));
-        words.say(&format!("because.{}", timing.rule.name()), &[("branch_month", month), ("month_end", end)])
+    /// Returns a phrase about a time with its days and the rule for it.
+    fn timed(&self, key: &str, timing: &Timing) -> Option<String> {
+        let because = self.phrase(&format!("because.{}", timing.rule.name()), None);
+        Some(self.words().say(key, &[("because", &because), ("days", &self.days(timing)?)]))
     }
 
     /// Returns the kind of person that a line shows: the partner's, a thief's, or the other side's.
     fn who(&self) -> String {
-        let (words, assessment) = (self.words(), self.assessment);
+        let assessment = self.assessment;
         let thief = || assessment.chart.lines.iter().find(|line| line.nature.kin == Kin::Officials);
         let line = match assessment.matter.topic {
             Topic::Love => assessment.significator.line,
             Topic::Lost => thief().unwrap_or(assessment.object),
             _ => assessment.object,
         };
-        words.say(
-            "who.line",
-            &[
-                ("line", &self.line(line)),
-                ("kin", words.term("who", line.nature.kin.name())),
-                ("element", words.term("who_element", line.nature.element.name())),
-                ("direction", words.term("direction", line.nature.branch.name())),
-            ],
-        )
+        self.phrase("who.line", Some(line))
     }
 }
 
@@ -1086,13 +981,9 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
     let said = |text: String| reading.written.convert(&text);
     let significator = &assessment.significator;
     let evidence = assessment.evidence.iter().map(|it| {
-        let text = said(scene.reason(it.reason, it.position));
+        let text = said(scene.reason(it));
         serde_json::json!({ "weight": it.weight, "position": it.position, "text": text })
     });
-    let days = |timing: &Timing| {
-        let values = [("because", &*scene.because(timing)), ("days", &*scene.days(timing)?)];
-        Some(scene.words().say("timing.why", &values))
-    };
     // In a dispute the line that is weighed is the asker's, and 用神 the court.
     let is_court = matter.topic == Topic::Legal;
     let [source, harm, rival] = assessment.gods().map(|kin| (!is_court).then_some(kin.name()));
@@ -1117,6 +1008,6 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
         },
         "evidence": evidence.collect::<Vec<_>>(),
         "outlook": assessment.outlook.name(),
-        "days": assessment.timing.as_ref().and_then(days).map(said).into_iter().collect::<Vec<_>>(),
+        "days": assessment.timing.as_ref().and_then(|it| scene.timed("timing.why", it)).map(said).into_iter().collect::<Vec<_>>(),
     })
 }
