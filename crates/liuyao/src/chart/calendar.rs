@@ -119,6 +119,21 @@ impl CalendarMoment {
         }
         Some(dates)
     }
+
+    /// Returns the number of days to the end of the `week`, `next_week`, `month`, `next_month` or `year`.
+    pub(crate) fn days_to_end_of(&self, span: &str) -> Option<i32> {
+        let today = self.local.date();
+        let week = 6 - i32::from(today.weekday().to_monday_zero_offset());
+        let to = |date: Date| Some(today.until(date).ok()?.get_days());
+        match span {
+            "week" => Some(week),
+            "next_week" => Some(week + 7),
+            "month" => to(today.last_of_month()),
+            "next_month" => to(today.last_of_month().tomorrow().ok()?.last_of_month()),
+            "year" => to(today.last_of_year()),
+            _ => None,
+        }
+    }
 }
 
 /// Returns noon of a day, counted from 1970-01-01; none before the calendar.

@@ -9,6 +9,7 @@ mod lunar;
 mod calendar;
 mod najia;
 mod strength;
+mod force;
 mod pattern;
 mod marks;
 mod stars;
@@ -18,6 +19,7 @@ mod plum_blossom;
 use serde::Serialize;
 
 pub use calendar::{CALENDAR_YEARS, CalendarMoment, ClockKind, DayStart, Pillar, Pillars};
+pub(crate) use force::{Force, cause_of_failure, is_nothing};
 pub use lunar::LunarDate;
 pub use marks::{Mark, MarkKind};
 pub use najia::{Kin, LineNature, LineRole, Palace, Spirit, Stage, element as trigram_element};

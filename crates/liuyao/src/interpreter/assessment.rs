@@ -13,8 +13,8 @@ use super::question::{Aim, Matter, Sought, Topic};
 use crate::{
     Branch, Element, ElementRelation,
     chart::{
-        BranchState, CalendarMoment, ChangeRelation, ChangedLine, Chart, ChartLine, ClashEffect, DayEffect,
-        GrowthStage, HiddenLine, Kin, LineNature, LinePattern, LineRole, MarkKind, Progress,
+        BranchState, CalendarMoment, ChangeRelation, ChangedLine, Chart, ChartLine, ClashEffect, DayEffect, Force,
+        GrowthStage, HiddenLine, Kin, LineNature, LinePattern, LineRole, MarkKind, Progress, is_nothing,
     },
 };
 
@@ -181,70 +181,6 @@ static WEIGHTS: LazyLock<Vec<i32>> = LazyLock::new(|| {
     let rows = include_str!("../../../../assets/interpreter/rules.tsv").lines().skip(1);
     rows.filter_map(|row| row.split('\t').nth(1)?.parse().ok()).collect()
 });
-
-/// The force of a line in motion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Force {
-    Growing,
-    Lasting,
-    /// The new line controls it, retreats, or is void or broken; or the line itself is broken.
-    Failing,
-    /// The day or the new line combines with it and holds it.
-    Held,
-}
-
-impl BranchState {
-    /// Returns true if the day feeds the branch or has its element without striking it.
-    pub(super) fn is_helped_by_day(self) -> bool {
-        matches!(self.day_effect, DayEffect::Feeds | DayEffect::Supports)
-    }
-
-    pub(super) fn is_strong_in_month(self) -> bool {
-        self.strength.is_strong() && !self.month_break
-    }
-}
-
-/// Returns the cause for which a moving line fails or is held, by its name among the phrases (`why`).
-pub(super) fn cause_of_failure(line: &ChartLine) -> Option<&'static str> {
-    let (state, new) = (line.state, line.becomes);
-    match new {
-        _ if state.is_some_and(|state| state.month_break && !state.is_helped_by_day()) => Some("month_broken"),
-        Some(new) if new.relation == ChangeRelation::ControlsBack && !is_nothing(&new) => Some("controlled_back"),
-        Some(new) if new.progress == Some(Progress::Retreating) => Some("retreats"),
-        Some(new) if is_nothing(&new) && new.state.is_some_and(|state| state.month_break) => Some("into_break"),
-        Some(new) if is_nothing(&new) => Some("into_void"),
-        Some(new) if new.combination => Some("held"),
-        Some(_) if state.is_some_and(|state| state.day_combination) => Some("held_by_day"),
-        _ => None,
-    }
-}
-
-/// Returns true if a new line is broken, or void without strength, so that a change into it comes to nothing.
-fn is_nothing(new: &ChangedLine) -> bool {
-    new.state.is_some_and(|state| {
-        let has_strength = state.is_helped_by_day() || state.is_strong_in_month();
-        (state.month_break || state.void) && !has_strength
-    })
-}
-
-impl Force {
-    fn of(line: &ChartLine) -> Self {
-        match (cause_of_failure(line), line.becomes) {
-            (Some("held" | "held_by_day"), _) => Self::Held,
-            (Some(_), _) => Self::Failing,
-            (None, Some(new))
-                if new.relation == ChangeRelation::FeedsBack || new.progress == Some(Progress::Advancing) =>
-            {
-                Self::Growing
-            }
-            _ => Self::Lasting,
-        }
-    }
-
-    fn acts(self) -> bool {
-        matches!(self, Self::Growing | Self::Lasting)
-    }
-}
 
 impl Weight {
     /// Returns the strength of a line; none if the time is unknown.

@@ -4,7 +4,7 @@
 //! weight 0 only hide shorter ones, and words of the clause that asks decide or count twice. Verbs weigh more than
 //! places and persons. A type that the client states decides the topic, unless it names none.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{cmp::Reverse, collections::HashMap, sync::LazyLock};
 
 use named_enum::named_enum;
 
@@ -487,18 +487,24 @@ impl Person {
     }
 
     fn first_in(text: &Text) -> Option<Self> {
+        Self::named(text).map(|(person, _)| person)
+    }
+
+    /// Returns the person whom a text names first, with the asker's word for them.
+    fn named(text: &Text) -> Option<(Self, &'static str)> {
         let pronouns = VOCABULARY.of("pronoun").next()?;
-        let place = |list: &WordList| {
-            let chinese = list.chinese.iter().filter(|word| !pronouns.chinese.contains(word));
-            let chinese = chinese.filter_map(|word| text.chinese.find(word)).min();
-            let is_named = |rest: &&str| {
-                list.english.iter().any(|word| begins_with(rest, word) && !pronouns.english.contains(word))
-            };
-            let english = word_starts(&text.english).find(is_named).map(|rest| text.english.len() - rest.len());
-            chinese.into_iter().chain(english).min()
+        let in_english = |word: &str| word_starts(&text.english).find(|rest| begins_with(rest, word));
+        let place = |word: &str| match restatement::is_latin(word) {
+            true if text.english.len() > 1 => in_english(word).map(|rest| text.english.len() - rest.len()),
+            true => None,
+            false => text.chinese.find(word),
         };
-        let places = VOCABULARY.of("person").filter_map(|list| Some((place(list)?, list.name)));
-        places.min_by_key(|(place, _)| *place).and_then(|(_, name)| Self::from_name(name))
+        let is_noun = |word: &&&str| !pronouns.chinese.contains(word) && !pronouns.english.contains(word);
+        let found = VOCABULARY.of("person").flat_map(|list| {
+            let words = list.chinese.iter().chain(&list.english).filter(is_noun);
+            words.filter_map(|word| Some((place(word)?, Reverse(word.len()), list.name, *word)))
+        });
+        found.min().and_then(|(.., name, word)| Some((Self::from_name(name)?, word)))
     }
 
     pub(super) fn kin(self) -> Kin {
@@ -520,17 +526,6 @@ impl Sought {
             "partner" => Some(Self::Partner),
             kin => Kin::from_name(kin).map(Self::Kin),
         }
-    }
-}
-
-impl Person {
-    /// Returns the asker's word for the person.
-    fn word(self, text: &Text) -> Option<&'static str> {
-        let pronouns = VOCABULARY.of("pronoun").next()?;
-        let list = VOCABULARY.of("person").find(|list| self.name() == list.name)?;
-        let chinese = list.chinese.iter().filter(|word| !pronouns.chinese.contains(word) && text.has_chinese(&[word]));
-        let english = list.english.iter().filter(|word| !pronouns.english.contains(word) && text.has_english(&[word]));
-        chinese.chain(english).max_by_key(|word| word.len()).copied()
     }
 }
 
@@ -629,7 +624,7 @@ impl Matter {
             is_unwelcome,
             sought: person.map_or(sought, |person| Sought::Kin(person.kin())),
             person,
-            person_named: person.and_then(|person| person.word(&text)),
+            person_named: Person::named(asked).or_else(|| Person::named(&text)).map(|(_, word)| word),
             partner: None,
             other,
             aspects,

@@ -359,46 +359,23 @@ fn charts_and_readings_are_fast() {
 
 #[test]
 fn every_rule_topic_and_outlook_has_its_phrases() {
-    for written in [Written::Simplified, Written::English] {
-        let words = phrases::Phrases(written);
-        let has = |key: String| assert!(words.find(&key).is_some_and(|phrase| !phrase.is_empty()), "{key}");
-        let rules: Vec<&str> = include_str!("../../../../assets/interpreter/rules.tsv").lines().skip(1).collect();
-        assert_eq!(rules.len(), Reason::ALL.len());
-        for (reason, rule) in Reason::ALL.into_iter().zip(rules) {
-            assert_eq!(rule.split('\t').next(), Some(reason.name()));
-            has(format!("reason.{}", reason.name()));
-        }
-        for topic in Topic::ALL.map(Topic::name) {
-            for group in ["topic", "other"] {
-                has(format!("{group}.{topic}"));
-            }
-            for kin in ["父母", "官鬼", "妻财", "子孙", "兄弟"] {
-                has(format!("role.{topic}.{kin}"));
-            }
-            for outlook in Outlook::ALL.map(Outlook::name) {
-                has(format!("wish.{topic}.{outlook}"));
-            }
-        }
-        for outlook in Outlook::ALL.map(Outlook::name) {
-            for group in [
-                "fear",
-                "fact",
-                "unwelcome_fact",
-                "fact_advice",
-                "when",
-                "who",
-                "who_advice",
-                "choice",
-                "whether",
-                "whether.act",
-                "how",
-                "why",
-            ] {
-                has(format!("{group}.{outlook}"));
-            }
-            for judgement in ["good", "mixed", "warning"] {
-                has(format!("agreement.text.{judgement}"));
-            }
-        }
+    let rules: Vec<&str> = include_str!("../../../../assets/interpreter/rules.tsv").lines().skip(1).collect();
+    let names: Vec<Option<&str>> = rules.iter().map(|rule| rule.split('\t').next()).collect();
+    assert_eq!(names, Reason::ALL.map(|reason| Some(reason.name())));
+    let topics = Topic::ALL.map(Topic::name);
+    let outlooks = Outlook::ALL.map(Outlook::name);
+    let aims = "fear fact unwelcome_fact fact_advice when who who_advice choice whether whether.act how how_open why";
+    let mut keys: Vec<String> = Reason::ALL.iter().map(|reason| format!("reason.{}", reason.name())).collect();
+    keys.extend(TimingRule::ALL.iter().map(|rule| format!("because.{}", rule.name())));
+    keys.extend(["good", "mixed", "warning"].map(|judgement| format!("agreement.text.{judgement}")));
+    keys.extend(outlooks.iter().flat_map(|outlook| aims.split(' ').map(move |aim| format!("{aim}.{outlook}"))));
+    for topic in topics {
+        keys.extend(["topic", "other"].map(|group| format!("{group}.{topic}")));
+        keys.extend(["父母", "官鬼", "妻财", "子孙", "兄弟"].map(|kin| format!("role.{topic}.{kin}")));
+        keys.extend(outlooks.map(|outlook| format!("wish.{topic}.{outlook}")));
+    }
+    for words in [Written::Simplified, Written::English].map(phrases::Phrases) {
+        let missing: Vec<_> = keys.iter().filter(|key| words.find(key).is_none_or(str::is_empty)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

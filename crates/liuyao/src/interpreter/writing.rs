@@ -4,19 +4,17 @@
 use super::{
     Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, TimingRule, Topic, View,
     Weight, Written, assess,
-    assessment::{cause_of_failure, line_reasons},
+    assessment::line_reasons,
     phrases::Phrases,
     restatement::{is_latin, turned},
 };
 use std::borrow::Cow;
 
-use jiff::civil::Date;
-
 use crate::{
     Branch, ElementRelation,
     chart::{
         ActingTrigram, BodyAndUse, ChartLine, Kin, LineNature, LineRole, MarkKind, SelectedText, StarPlace,
-        TextSelection, trigram_element,
+        TextSelection, cause_of_failure, trigram_element,
     },
     hexagram::{ClassicalText, Hexagram, Judgement, LineClassic, Trigram},
     script::{to_simplified, to_traditional, verbatim},
@@ -880,7 +878,7 @@ impl Scene<'_> {
         let (words, matter) = (self.words(), self.assessment.matter);
         let moment = self.assessment.chart.moment.as_ref();
         let today = moment.map(|moment| moment.local.date());
-        let end = matter.within.zip(today).and_then(|(within, today)| last_day(within, today));
+        let end = moment.and_then(|moment| moment.days_to_end_of(matter.within?));
         if timing.rule == TimingRule::Season {
             return end.is_none().then(|| words.term("season", timing.element.name()).to_owned());
         }
@@ -944,20 +942,6 @@ impl Scene<'_> {
             _ => assessment.object,
         };
         self.phrase("who.line", Some(line))
-    }
-}
-
-/// Returns the number of days to the end of a time that a question names; none if it is open.
-fn last_day(within: &str, today: Date) -> Option<i32> {
-    let week = 7 - i32::from(today.weekday().to_monday_zero_offset()) - 1;
-    let to = |date: Date| Some(today.until(date).ok()?.get_days());
-    match within {
-        "week" => Some(week),
-        "next_week" => Some(week + 7),
-        "month" => to(today.last_of_month()),
-        "next_month" => to(today.last_of_month().tomorrow().ok()?.last_of_month()),
-        "year" => to(today.last_of_year()),
-        _ => None,
     }
 }
 
