@@ -37,18 +37,17 @@ impl Phrases {
 
     /// Returns the phrase with its values. Braces around other words stay.
     pub(super) fn say(self, key: &str, values: &[(&str, &str)]) -> String {
-        self.say_first(&[key.to_owned()], values)
-    }
-
-    /// Returns the first phrase that there is of these keys, with its values.
-    pub(super) fn say_first(self, keys: &[String], values: &[(&str, &str)]) -> String {
-        let value = |name: &str| Some(Cow::from(values.iter().find(|(key, _)| *key == name)?.1));
-        self.fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), &value)
+        self.fill(self.get(key), &|name| Some(Cow::from(values.iter().find(|(key, _)| *key == name)?.1)))
     }
 
     /// Returns the phrase with the values that it names.
     pub(super) fn say_with(self, key: &str, value: &dyn Fn(&str) -> Option<Cow<'static, str>>) -> String {
         self.fill(self.get(key), value)
+    }
+
+    /// Returns the first phrase that there is of these keys, with the values that it names.
+    pub(super) fn say_first(self, keys: &[String], value: &dyn Fn(&str) -> Option<Cow<'static, str>>) -> String {
+        self.fill(keys.iter().find_map(|key| self.find(key)).unwrap_or_default(), value)
     }
 
     /// Fills in the values, in traditional characters with a mark around each.

@@ -544,7 +544,8 @@ impl Topic {
 impl Matter {
     pub fn of(reading: &Reading) -> Self {
         let text = Text::new(&reading.question);
-        let clauses = clauses(&reading.question);
+        let asking = clauses(&reading.question);
+        let clauses: Vec<&str> = asking.iter().map(|(clause, _)| *clause).collect();
         let of_clauses = clauses.join("，");
         let is_part = !clauses.is_empty() && of_clauses != reading.question;
         let part = is_part.then(|| Text::new(&of_clauses));
@@ -555,8 +556,14 @@ impl Matter {
         let stated = reading.question_type.as_deref().map(Text::new);
         let stated =
             stated.and_then(|stated| strongest(&stated.hits(), 1, None).filter(|topic| *topic != Topic::Other));
-        let parts = parts(&reading.question);
-        let first = parts.first().and_then(|(topic, _)| *topic);
+        let is_several = asking.len() > 1;
+        let mut parts = asking.iter().filter(|_| is_several).map(|(clause, text)| {
+            (
+                strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic)),
+                clause.trim_end_matches(is_clause_end),
+            )
+        });
+        let first = parts.next().and_then(|(topic, _)| topic);
         let turned = text.other_than_a_partner(&hits, other.as_ref());
         let turned = turned.or_else(|| asked.other_than_a_partner(&asked_hits, None));
         let turned = if asked.begins_with_a_relative() { Some(Topic::Family) } else { turned };
@@ -571,7 +578,7 @@ impl Matter {
             .filter(|_| !is_partner)
             .and_then(|other| other.topic.filter(|_| turned.is_none() || turned == other.topic));
         let topic = stated.or(of_relative).or(of_dealings).or(first).or_else(read).unwrap_or(Topic::Other);
-        let second = parts.into_iter().skip(1).find(|(other, _)| other.is_some_and(|other| other != topic));
+        let second = parts.find(|(other, _)| other.is_some_and(|other| other != topic));
         let is_asked = |topic| asked_hits.iter().any(|hit| hit.topic == topic && hit.weight >= 5);
         let touched = |other| stated == Some(other) || topic == other || (topic != Topic::Pets && is_asked(other));
         // Money between people needs no adviser.
@@ -634,7 +641,7 @@ impl Matter {
             stays: options.as_ref().map_or(0, stays),
             options,
             act: act(&reading.question),
-            second: second.and_then(|(topic, words)| Some((topic?, words))),
+            second: second.and_then(|(topic, words)| Some((topic?, words.trim().to_owned()))),
             professionals: [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(needs).collect(),
         };
         if sought == Sought::Partner { matter.with_partner(reading.asker, &text) } else { matter }
@@ -669,30 +676,11 @@ impl Matter {
     }
 }
 
-/// Returns the clauses that ask; none if a question has no words of a question.
-fn clauses(question: &str) -> Vec<&str> {
+/// Returns the clauses that ask, with their text; none if a question has no words of a question.
+fn clauses(question: &str) -> Vec<(&str, Text)> {
     let clauses = question.split_inclusive(is_clause_end).filter(|clause| !clause.trim().is_empty());
-    clauses.filter(|clause| clause.ends_with(['?', '？']) || Text::new(clause).asks()).collect()
-}
-
-/// Returns the topics of the questions in a text, with their words; none if it asks only one.
-fn parts(question: &str) -> Vec<(Option<Topic>, String)> {
-    let is_end = |letter| is_clause_end(letter) && !matches!(letter, '，' | ',');
-    let marks = ["，另外", "，还有", "，還有", "，以及", " and also "];
-    let marked = marks.iter().fold(question.to_owned(), |text, mark| text.replace(mark, "？"));
-    let marked = marked.replace("吗，", "吗？").replace("嗎，", "嗎？");
-    let parts = marked.split_inclusive(is_end).map(|part| (part, part.trim_end_matches(is_end).trim()));
-    let asked = parts.filter(|(_, words)| !words.is_empty()).filter_map(|(part, words)| {
-        let text = Text::new(words);
-        let asks = text.asks() || part.ends_with(['?', '？']);
-        asks.then_some((text, words))
-    });
-    let asked: Vec<_> = asked.collect();
-    if asked.len() < 2 {
-        return Vec::new();
-    }
-    let topic = |text: &Text| strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic));
-    asked.iter().map(|(text, words)| (topic(text), (*words).to_owned())).collect()
+    let clauses = clauses.map(|clause| (clause, Text::new(clause)));
+    clauses.filter(|(clause, text)| clause.ends_with(['?', '？']) || text.asks()).collect()
 }
 
 pub(super) fn is_clause_end(letter: char) -> bool {

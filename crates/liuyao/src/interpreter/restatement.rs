@@ -118,29 +118,23 @@ fn in_english(plain: &str) -> Option<[String; 4]> {
     }?;
     let rest = words.get(end..).filter(|rest| !rest.is_empty())?.join(" ");
     let (subject, rest) = (turned(&words[1..end].join(" ")), turned(&rest));
-    let said = |degree: &str| match degree {
-        "not" => match rest.strip_prefix("still ").filter(|_| matches!(aux, "is" | "are" | "was" | "were")) {
-            Some(rest) => format!("{subject} {aux} probably no longer {rest}"),
-            None => format!("{subject} {aux} probably not {rest}"),
-        },
-        degree => format!("{subject} {aux} {degree} {rest}"),
-    };
-    match aux {
-        _ if lower.iter().any(|word| word == "or") || rest.starts_with("and ") => None,
-        "do" | "does" | "did" => {
-            let said = |words: &str| format!("{subject} {words}");
-            let [no, doubt] = [format!("probably {aux} not"), format!("perhaps {aux} not")];
-            Some([said(&no), said(&doubt), said(&format!("perhaps {aux}")), said(&format!("probably {aux}"))])
-        }
-        "will" => {
-            let said_as = |aux: &str| format!("{subject} {aux} {rest}");
-            Some([said("not"), said_as("may well not"), said_as("may"), said("probably")])
+    if lower.iter().any(|word| word == "or") || rest.starts_with("and ") {
+        return None;
+    }
+    let no_longer = rest.strip_prefix("still ").filter(|_| matches!(aux, "is" | "are" | "was" | "were"));
+    let said = match aux {
+        "do" | "does" | "did" => ["probably {} not", "perhaps {} not", "perhaps {}", "probably {}"],
+        "will" => ["{} probably not ", "may well not ", "may ", "{} probably "],
+        "can" | "could" | "would" | "is" | "are" | "was" | "were" | "has" | "have" if no_longer.is_some() => {
+            ["{} probably no longer ", "{} perhaps no longer ", "{} perhaps still ", "{} probably still "]
         }
         "can" | "could" | "would" | "is" | "are" | "was" | "were" | "has" | "have" => {
-            Some([said("not"), said("perhaps not"), said("perhaps"), said("probably")])
+            ["{} probably not ", "{} perhaps not ", "{} perhaps ", "{} probably "]
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let rest = if aux.starts_with('d') { "" } else { no_longer.unwrap_or(&rest) };
+    Some(said.map(|words| format!("{subject} {}{rest}", words.replace("{}", aux))))
 }
 
 /// Returns words of the asker as said to them.

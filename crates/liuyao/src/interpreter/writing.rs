@@ -1,6 +1,8 @@
 //! Writes a reading by one tree that chooses phrases for all languages: the answer, its reasons, advice, the text, and last
 //! the technical part.
 
+use std::borrow::Cow;
+
 use super::{
     Aim, Assessment, Evidence, Matter, Outlook, Person, Reading, Reason, Sought, Timing, TimingRule, Topic, View,
     Weight, Written, assess,
@@ -8,8 +10,6 @@ use super::{
     phrases::Phrases,
     restatement::{is_latin, turned},
 };
-use std::borrow::Cow;
-
 use crate::{
     Branch, ElementRelation,
     chart::{
@@ -31,6 +31,7 @@ const ACTS: [&str; 14] = [
 ];
 /// Maximum number of rules named for each of two things to choose from.
 const MAX_SIDE_REASONS: usize = 2;
+
 /// Returns the whole text, one paragraph per item.
 pub(super) fn paragraphs(reading: &Reading) -> Vec<String> {
     let words = Phrases(reading.written);
@@ -121,12 +122,12 @@ impl Writer<'_> {
             return words.term("choice_advice", weight.map_or("mixed", Weight::name)).to_owned();
         }
         let place = scene.map(|scene| format!("where_advice.{}", scene.place_name()));
-        let by_place = || words.say_first(place.as_slice(), &[]);
+        let by_place = || words.say_first(place.as_slice(), &|_| None);
         let is_searched = matter.topic == Topic::Lost && matter.aim == Aim::Where;
-        let found = if is_searched { by_place() } else { words.say_first(&advice_keys(matter, answer), &[]) };
+        let found = if is_searched { by_place() } else { words.say_first(&advice_keys(matter, answer), &|_| None) };
         let is_of_other = scene.is_some_and(|scene| scene.assessment.is_of_other());
         let of_topic = [format!("advice.{}.{}", matter.topic.name(), answer.name())];
-        let found = if is_of_other && found == words.say_first(&of_topic, &[]) { String::new() } else { found };
+        let found = if is_of_other && found == words.say_first(&of_topic, &|_| None) { String::new() } else { found };
         let is_own = !is_of_other
             && matches!(
                 matter.topic,
@@ -143,7 +144,7 @@ impl Writer<'_> {
             let it = scene.assessment.decider(answer)?;
             let is_own = it.position == Some(scene.assessment.subject.position) && it.reason.is_movement();
             let key = if is_own && it.weight > 0 { "at_subject" } else { it.reason.name() };
-            Some(words.say_first(&[format!("{by}.{key}"), format!("by.{key}")], &[]))
+            Some(words.say_first(&[format!("{by}.{key}"), format!("by.{key}")], &|_| None))
         });
         said.unwrap_or_default()
     }
@@ -152,7 +153,9 @@ impl Writer<'_> {
     fn counsel(&self, matter: &Matter, scene: Option<&Scene<'_>>, answer: Outlook, advice: String) -> String {
         let words = self.words;
         let advice = match matter.aim {
-            Aim::How => words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, answer), &[]))]),
+            Aim::How => {
+                words.say("conclusion", &[("verdict", &words.say_first(&keys("wish", matter, answer), &|_| None))])
+            }
             _ => advice,
         };
         // Of a place that the question names, the answer says enough.
@@ -192,18 +195,21 @@ impl Writer<'_> {
             Aim::Wish if matter.has("amount") => "amount",
             Aim::Wish | Aim::Who | Aim::Where | Aim::Why => "wish",
         };
-        let [first, second] = matter.options.clone().unwrap_or_default().map(|option| verbatim(&turned(&option)));
-        let values = [
-            ("days", days.as_deref().unwrap_or_default()),
-            ("who", &scene.map(Scene::who).unwrap_or_default()),
-            ("where", &scene.map(Scene::whereabouts).unwrap_or_default()),
-            ("cause", scene.map(Scene::cause).unwrap_or_default()),
-            ("advice", advice),
-            ("act", &matter.act.as_deref().map(|act| verbatim(&turned(act))).unwrap_or_default()),
-            ("first", &first),
-            ("second", &second),
-        ];
-        let verdict = words.say_first(&keys(group, matter, outlook), &values);
+        let option = |place: usize| Some(verbatim(&turned(&matter.options.as_ref()?[place])).into());
+        let value = |name: &str| -> Option<Cow<'static, str>> {
+            match name {
+                "days" => days.clone().map(Cow::from),
+                "who" => scene.map(|scene| scene.who().into()),
+                "where" => scene.map(|scene| scene.whereabouts().into()),
+                "cause" => scene.map(|scene| scene.cause().into()),
+                "advice" => Some(advice.to_owned().into()),
+                "act" => matter.act.as_deref().map(|act| verbatim(&turned(act)).into()),
+                "first" => option(0),
+                "second" => option(1),
+                _ => None,
+            }
+        };
+        let verdict = words.say_first(&keys(group, matter, outlook), &value);
         said.map_or(verdict.clone(), |said| words.say("restated.more", &[("said", &said), ("verdict", &verdict)]))
     }
 
@@ -250,7 +256,8 @@ impl Writer<'_> {
             Some(question) => words.say("opening.question", &[("question", &verbatim(&question))]),
             None => words.get("opening.none").to_owned(),
         };
-        let named = words.say("opening.hexagram", &[("named", &self.named(primary)), ("changes", &self.changes())]);
+        let named =
+            words.say("opening.hexagram", &[("named", &self.phrase("named", primary)), ("changes", &self.changes())]);
         let unknown = if self.reading.facts.cast.is_none() { words.get("opening.unknown_changes") } else { "" };
         words.join(&[question, named, unknown.to_owned()])
     }
@@ -277,8 +284,10 @@ impl Writer<'_> {
             6 => "lines.all",
             _ => "lines.many",
         };
-        words
-            .say("opening.changes", &[("lines", &words.say(key, &[("list", &list)])), ("named", &self.named(relating))])
+        words.say(
+            "opening.changes",
+            &[("lines", &words.say(key, &[("list", &list)])), ("named", &self.phrase("named", relating))],
+        )
     }
 
     /// Returns the short name in the script of the reading.
@@ -298,23 +307,27 @@ impl Writer<'_> {
         hexagram.chinese_full_name().replace(hexagram.chinese_name(), &self.name(hexagram))
     }
 
-    fn named(&self, hexagram: Hexagram) -> String {
-        self.words.say(
-            "named",
-            &[
-                ("sign", hexagram.sign()),
-                ("full_name", &self.full_name(hexagram)),
-                ("name", &self.name(hexagram)),
-                ("pinyin", hexagram.pinyin()),
-                ("number", &hexagram.number().to_string()),
-                ("english", hexagram.english_name()),
-            ],
-        )
-    }
-
-    /// Returns the name by which a sentence calls a hexagram.
-    fn called(&self, hexagram: Hexagram) -> String {
-        if self.words.is_english() { hexagram.english_name().to_owned() } else { self.full_name(hexagram) }
+    /// Returns a phrase about a hexagram.
+    fn phrase(&self, key: &str, hexagram: Hexagram) -> String {
+        let locale = self.reading.written.locale();
+        let value = |name: &str| -> Option<Cow<'static, str>> {
+            Some(match name {
+                "sign" => hexagram.sign().into(),
+                "full_name" => self.full_name(hexagram).into(),
+                "called" if self.words.is_english() => hexagram.english_name().into(),
+                "called" => self.full_name(hexagram).into(),
+                "name" => self.name(hexagram).into(),
+                "pinyin" => hexagram.pinyin().into(),
+                "number" => hexagram.number().to_string().into(),
+                "english" => hexagram.english_name().into(),
+                "text" => self.classic(hexagram.classical_image()).into(),
+                "plain" => hexagram.plain_judgement(locale).into(),
+                "image" => hexagram.image(locale).into(),
+                "counsel" => hexagram.counsel(locale).into(),
+                _ => return None,
+            })
+        };
+        self.words.say_with(key, &value)
     }
 
     /// Returns the texts to read; only the judgement if the changing lines are unknown.
@@ -368,19 +381,8 @@ impl Writer<'_> {
 
     /// Returns the hexagrams that the primary one contains, faces and leads to.
     fn way(&self, primary: Hexagram) -> String {
-        let (words, locale) = (self.words, self.reading.written.locale());
-        let say = |key: &str, hexagram: Hexagram| {
-            words.say(
-                key,
-                &[
-                    ("name", &self.called(hexagram)),
-                    ("text", &self.classic(hexagram.classical_image())),
-                    ("plain", hexagram.plain_judgement(locale)),
-                    ("image", hexagram.image(locale)),
-                    ("counsel", hexagram.counsel(locale)),
-                ],
-            )
-        };
+        let words = self.words;
+        let say = |key: &str, hexagram| self.phrase(key, hexagram);
         let figure = primary.figure();
         let inverted = Hexagram::from_figure(std::array::from_fn(|line| figure[5 - line]));
         let opposite = Hexagram::from_figure(figure.map(|is_yang| !is_yang));
@@ -423,7 +425,7 @@ impl Writer<'_> {
     fn nothing_found(&self) -> Vec<String> {
         let words = self.words;
         let found = match self.reading.facts.relating {
-            Some(relating) => words.say("nothing.relating", &[("named", &self.named(relating))]),
+            Some(relating) => words.say("nothing.relating", &[("named", &self.phrase("named", relating))]),
             None => words.get("nothing").to_owned(),
         };
         vec![found, words.get("nothing.send").to_owned()]
@@ -625,7 +627,8 @@ impl Scene<'_> {
     fn topic(&self) -> String {
         let matter = self.assessment.matter;
         let of_aspect = matter.aspects.iter().map(|aspect| format!("topic.{}.{aspect}", matter.topic.name()));
-        self.words().say_first(&of_aspect.chain([format!("topic.{}", matter.topic.name())]).collect::<Vec<_>>(), &[])
+        self.words()
+            .say_first(&of_aspect.chain([format!("topic.{}", matter.topic.name())]).collect::<Vec<_>>(), &|_| None)
     }
 
     /// Returns the kin that is 用神.
