@@ -424,12 +424,12 @@ impl Other {
         let tells = || openers("tells").any(|word| before.contains(word)).then(|| Self::in_chinese(before)).flatten();
         let words: Vec<&str> = asked.english.split_whitespace().collect();
         let start = words.iter().take(4).position(|word| openers("auxiliary").any(|verb| verb == word));
-        let in_english = || match words.get(start? + 1)? {
-            &("he" | "she" | "they") => meant((0..text.english.len()).find_map(|place| {
+        let in_english = || match *words.get(start? + 1)? {
+            "he" | "she" | "they" => meant((0..text.english.len()).find_map(|place| {
                 let is_start = place == 0 || text.english.as_bytes()[place - 1] == b' ';
                 is_start.then(|| Self::in_english(&text.english, place)).flatten()
             })),
-            &("i" | "we" | "you" | "it") => Self::dealt_with(&asked.english),
+            "i" | "we" | "you" | "it" => Self::dealt_with(&asked.english),
             _ => (start? + 1..words.len().min(start? + 5)).find_map(|place| {
                 Self::in_english(&asked.english, words[..place].iter().map(|word| word.len() + 1).sum())
             }),
@@ -556,7 +556,8 @@ impl Matter {
         let stated = reading.question_type.as_deref().map(Text::new);
         let stated =
             stated.and_then(|stated| strongest(&stated.hits(), 1, None).filter(|topic| *topic != Topic::Other));
-        let is_several = asking.len() > 1;
+        let options = options(&reading.question);
+        let is_several = asking.len() > 1 && options.is_none();
         let mut parts = asking.iter().filter(|_| is_several).map(|(clause, text)| {
             (
                 strongest(&text.hits(), DECISIVE, None).map(|topic| text.turned(topic)),
@@ -589,7 +590,6 @@ impl Matter {
             Topic::Health => touched(*other) || touched(Topic::Children),
             _ => touched(*other),
         };
-        let options = options(&reading.question);
         let (aim, is_unwelcome) = aim(asked, topic, options.is_some());
         let sought = sought(topic, &hits, &asked_hits);
         let person = person(topic, asked).filter(|_| Person::first_in(asked).is_some());
@@ -745,7 +745,7 @@ fn act(question: &str) -> Option<String> {
     let denied = || openers("or_not").find_map(|opener| Some(question.find(opener)? + opener.len()));
     let start = named.or_else(doubled).or_else(denied)?;
     let act = question.get(start..)?.split(is_clause_end).next()?.trim().trim_end_matches(['呢', '吗', '嗎', '好']);
-    (2..=60).contains(&act.chars().count()).then(|| act.to_owned())
+    (1..=60).contains(&act.chars().count()).then(|| act.to_owned())
 }
 
 /// Returns the aim of a question, and whether it asks about something bad.

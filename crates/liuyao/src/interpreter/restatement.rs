@@ -7,6 +7,8 @@ use super::question::{doubled, is_clause_end, openers, standard, words_of};
 
 /// The longest clause that is restated, in characters.
 const MAX_LENGTH: usize = 90;
+/// The longest words before the clause that are said with it, in characters.
+const MAX_EARLIER: usize = 20;
 
 /// Returns the answers no, perhaps not, perhaps and yes to the last clause that asks for them. An answer that has no good
 /// wording is empty.
@@ -79,17 +81,21 @@ fn of_verb(question: &str, clause: &str, text: &str, is_end: bool) -> Option<[St
     let verb = before.chars().last().filter(|_| is_result || after == "了")?;
     let before = before.strip_suffix(verb)?;
     let before = before.strip_suffix('不').and_then(|before| before.strip_suffix(verb)).unwrap_or(before);
-    let before = subject(question, clause, before.strip_suffix(['会', '能']).unwrap_or(before));
+    let before = before.strip_suffix(['会', '能']).unwrap_or(before);
+    let (still, before) = before.strip_suffix('还').map_or(("", before), |before| ("还", before));
+    let before = subject(question, clause, before);
     let said = |degree: &str, word: &str| turned(&format!("{before}{degree}{verb}{word}{after}"));
-    Some([said("多半", "不"), said("未必", "得"), said("有可能", "得"), said("多半", "得")])
+    let yes = |degree: &str| said(&format!("{degree}{still}"), "得");
+    Some([said("多半", "不"), yes("未必"), yes("有可能"), yes("多半")])
 }
 
 /// Returns the words before the verb, with the clause before if they name nothing.
 fn subject(question: &str, clause: &str, before: &str) -> String {
     let earlier = question.split_once(clause).map_or("", |(earlier, _)| earlier.trim_end_matches(is_clause_end));
-    let earlier = earlier.rsplit(is_clause_end).next().map(str::trim).unwrap_or_default();
+    let whole = Some(earlier).filter(|earlier| earlier.chars().count() <= MAX_EARLIER);
+    let earlier = whole.or_else(|| earlier.rsplit(is_clause_end).next()).map(str::trim).unwrap_or_default();
     let names_nothing = before.trim_start_matches(['我', '他', '她', '它', '这', '那', '们', '也', '还']).is_empty();
-    let is_short = names_nothing && (1..=18).contains(&earlier.chars().count());
+    let is_short = names_nothing && (1..=MAX_EARLIER).contains(&earlier.chars().count());
     if is_short { format!("{}，{before}", standard(earlier)) } else { before.to_owned() }
 }
 

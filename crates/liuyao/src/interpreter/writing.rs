@@ -313,9 +313,8 @@ impl Writer<'_> {
         let value = |name: &str| -> Option<Cow<'static, str>> {
             Some(match name {
                 "sign" => hexagram.sign().into(),
-                "full_name" => self.full_name(hexagram).into(),
                 "called" if self.words.is_english() => hexagram.english_name().into(),
-                "called" => self.full_name(hexagram).into(),
+                "called" | "full_name" => self.full_name(hexagram).into(),
                 "name" => self.name(hexagram).into(),
                 "pinyin" => hexagram.pinyin().into(),
                 "number" => hexagram.number().to_string().into(),
@@ -697,7 +696,7 @@ impl Scene<'_> {
                 |it: &&Evidence| it.weight.signum() == sign && !it.reason.is_movement() && !is_told(it.reason);
             let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
             found.sort_by_key(|evidence| std::cmp::Reverse(evidence.weight.abs()));
-            let said: Vec<_> = found.into_iter().take(most).map(|it| self.reason(it)).collect();
+            let said: Vec<_> = found.into_iter().take(most).map(|it| self.reason(*it)).collect();
             self.listed(key, None, &said)
         };
         let [more, fewer] = MAX_REASONS;
@@ -756,7 +755,7 @@ impl Scene<'_> {
         let is_known = |reason| reason != Reason::OtherVoid || assessment.other.is_some();
         let is_theirs =
             |it: &&Evidence| it.reason.is_of_sides() && is_known(it.reason) && is_other(it.position) == (key == "them");
-        let mut found: Vec<_> = assessment.evidence.iter().filter(is_theirs).map(|it| self.reason(it)).collect();
+        let mut found: Vec<_> = assessment.evidence.iter().filter(is_theirs).map(|it| self.reason(*it)).collect();
         if found.is_empty() {
             found.push(self.words().term(key, neutral.name()).to_owned());
         }
@@ -808,7 +807,7 @@ impl Scene<'_> {
             is_told && triads.any(|mark| mark.positions.contains(&line.position))
         };
         let key = match (most, line.nature.element.relation_to(assessment.significator.nature().element)) {
-            (Some(most), _) => return (most.reason != Reason::Aside).then(|| self.reason(most)),
+            (Some(most), _) => return (most.reason != Reason::Aside).then(|| self.reason(*most)),
             _ if assessment.significator.is(line) && line.becomes.is_none() => "move.own.stirred",
             _ if assessment.significator.is(line) => "move.own",
             _ if in_triad() => "move.triad",
@@ -821,7 +820,7 @@ impl Scene<'_> {
         Some(self.phrase(key, Some(line)))
     }
 
-    fn reason(&self, it: &Evidence) -> String {
+    fn reason(&self, it: Evidence) -> String {
         let is_struck = self.assessment.significator.state().is_some_and(|state| state.day_clash);
         let is_own = it.position == Some(self.assessment.significator.line.position);
         let key = match it.reason {
@@ -968,7 +967,7 @@ pub(super) fn analysis(reading: &Reading, matter: &Matter, assessment: &Assessme
     let said = |text: String| reading.written.convert(&text);
     let significator = &assessment.significator;
     let evidence = assessment.evidence.iter().map(|it| {
-        let text = said(scene.reason(it));
+        let text = said(scene.reason(*it));
         serde_json::json!({ "weight": it.weight, "position": it.position, "text": text })
     });
     // In a dispute the line that is weighed is the asker's, and 用神 the court.
