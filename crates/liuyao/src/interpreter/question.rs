@@ -4,7 +4,7 @@
 //! weight 0 only hide shorter ones, and words of the clause that asks decide or count twice. Verbs weigh more than
 //! places and persons. A type that the client states decides the topic, unless it names none.
 
-use std::{cmp::Reverse, collections::HashMap, sync::LazyLock};
+use std::{collections::HashMap, ops::Range, sync::LazyLock};
 
 use named_enum::named_enum;
 
@@ -140,14 +140,21 @@ pub(super) struct WordList {
     pub english: Vec<&'static str>,
 }
 
+/// Words with the place of what they stand for, by first letter.
+type ByLetter = HashMap<char, Vec<(&'static str, usize)>>;
+
 struct Vocabulary {
     entries: Vec<Entry>,
-    /// Words of topics with the place of their entry, by first letter.
-    chinese: HashMap<char, Vec<(&'static str, usize)>>,
-    english: HashMap<char, Vec<(&'static str, usize)>>,
+    /// Words of topics with the place of their entry.
+    chinese: ByLetter,
+    english: ByLetter,
+    /// The lists, and where those of each kind are.
     lists: Vec<WordList>,
-    /// Spellings with the place of the list that names the usual word, by first letter.
-    spellings: HashMap<char, Vec<(&'static str, usize)>>,
+    kinds: HashMap<&'static str, Range<usize>>,
+    /// Words with the place of their list: other spellings, persons, and other people.
+    spellings: ByLetter,
+    persons: ByLetter,
+    others: ByLetter,
     /// Lists of objects and of what is done to them, with the place of the entry that both stand for.
     pairs: Vec<[usize; 3]>,
 }
@@ -188,14 +195,22 @@ impl Vocabulary {
             let [kind, name, chinese, english] = row.try_into().ok()?;
             Some(WordList { kind, name, chinese: words(chinese).collect(), english: words(english).collect() })
         });
-        let lists: Vec<WordList> = lists.collect();
-        let mut spellings = HashMap::new();
-        for (place, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "spelling") {
-            for word in &list.chinese {
-                let first = word.chars().next().unwrap_or_default();
-                spellings.entry(first).or_insert_with(Vec::new).push((*word, place));
-            }
+        let mut lists: Vec<WordList> = lists.collect();
+        lists.sort_by_key(|list| list.kind);
+        let mut kinds: HashMap<&str, Range<usize>> = HashMap::new();
+        for (place, list) in lists.iter().enumerate() {
+            kinds.entry(list.kind).or_insert(place..place).end = place + 1;
         }
+        let by_letter = |kind: &str| {
+            let mut found = ByLetter::new();
+            for place in kinds.get(kind).cloned().unwrap_or_default() {
+                for word in lists[place].chinese.iter().chain(&lists[place].english) {
+                    found.entry(word.chars().next().unwrap_or_default()).or_default().push((*word, place));
+                }
+            }
+            found
+        };
+        let [spellings, persons, others] = ["spelling", "person", "other"].map(by_letter);
         let mut pairs = Vec::new();
         for (object, list) in lists.iter().enumerate().filter(|(_, list)| list.kind == "object") {
             let Some((topic, line)) = list.name.split_once('.') else { continue };
@@ -210,11 +225,11 @@ impl Vocabulary {
                 entries.push(Entry { topic, line, weight });
             }
         }
-        Self { entries, chinese, english, lists, spellings, pairs }
+        Self { entries, chinese, english, lists, kinds, spellings, persons, others, pairs }
     }
 
     fn of(&self, kind: &str) -> impl Iterator<Item = &WordList> {
-        self.lists.iter().filter(move |list| list.kind == kind)
+        self.kinds.get(kind).map_or(&[][..], |places| &self.lists[places.clone()]).iter()
     }
 }
 
@@ -391,11 +406,7 @@ fn begins_with(text: &str, phrase: &str) -> bool {
 }
 
 /// Returns the longest word of those with this first letter; of equal ones the first.
-fn longest(
-    by_letter: &HashMap<char, Vec<(&'static str, usize)>>,
-    first: char,
-    is_here: impl Fn(&str) -> bool,
-) -> Option<(&'static str, usize)> {
+fn longest(by_letter: &ByLetter, first: char, is_here: impl Fn(&str) -> bool) -> Option<(&'static str, usize)> {
     by_letter.get(&first)?.iter().copied().filter(|(word, _)| is_here(word)).rev().max_by_key(|(word, _)| word.len())
 }
 
@@ -446,8 +457,8 @@ impl Other {
     fn in_chinese(clause: &str) -> Option<Self> {
         clause.char_indices().find_map(|(place, _)| {
             let (before, rest) = clause.split_at(place);
-            let words = VOCABULARY.of("other").flat_map(|list| list.chinese.iter().map(move |word| (*word, list)));
-            let (word, list) = words.filter(|(word, _)| rest.starts_with(word)).max_by_key(|(word, _)| word.len())?;
+            let (word, list) = longest(&VOCABULARY.others, rest.chars().next()?, |word| rest.starts_with(word))?;
+            let list = VOCABULARY.lists.get(list).filter(|_| !restatement::is_latin(word))?;
             let after = &rest[word.len()..];
             let before = before.trim_end_matches(['的', '们']).trim_end_matches('我');
             let has = |name: &str, is_here: &dyn Fn(&str) -> bool| openers(name).any(|word| is_here(word));
@@ -461,10 +472,8 @@ impl Other {
     /// Returns the person whose name begins at a place, with the words by which the asker calls them.
     fn in_english(text: &str, place: usize) -> Option<Self> {
         let (before, rest) = text.split_at(place);
-        let word = |list: &'static WordList| {
-            list.english.iter().filter(|word| begins_with(rest, word)).max_by_key(|word| word.len()).zip(Some(list))
-        };
-        let (word, list) = VOCABULARY.of("other").find_map(word)?;
+        let (word, list) = longest(&VOCABULARY.others, rest.chars().next()?, |word| begins_with(rest, word))?;
+        let list = VOCABULARY.lists.get(list)?;
         let is_own = before.ends_with("my ") || before.ends_with("our ");
         Self::new(list.name, format!("{} {word}", if is_own { "your" } else { "the" }))
     }
@@ -493,18 +502,15 @@ impl Person {
     /// Returns the person whom a text names first, with the asker's word for them.
     fn named(text: &Text) -> Option<(Self, &'static str)> {
         let pronouns = VOCABULARY.of("pronoun").next()?;
-        let in_english = |word: &str| word_starts(&text.english).find(|rest| begins_with(rest, word));
-        let place = |word: &str| match restatement::is_latin(word) {
-            true if text.english.len() > 1 => in_english(word).map(|rest| text.english.len() - rest.len()),
-            true => None,
-            false => text.chinese.find(word),
+        let is_noun = |word: &&str| !pronouns.chinese.contains(word) && !pronouns.english.contains(word);
+        let persons = |rest: &str, is_here: &dyn Fn(&str) -> bool| {
+            let found = longest(&VOCABULARY.persons, rest.chars().next()?, |word| is_here(word) && is_noun(&word));
+            found.and_then(|(word, list)| Some((Self::from_name(VOCABULARY.lists[list].name)?, word)))
         };
-        let is_noun = |word: &&&str| !pronouns.chinese.contains(word) && !pronouns.english.contains(word);
-        let found = VOCABULARY.of("person").flat_map(|list| {
-            let words = list.chinese.iter().chain(&list.english).filter(is_noun);
-            words.filter_map(|word| Some((place(word)?, Reverse(word.len()), list.name, *word)))
-        });
-        found.min().and_then(|(.., name, word)| Some((Self::from_name(name)?, word)))
+        let places = text.chinese.char_indices().filter_map(|(place, _)| text.chinese.get(place..));
+        let mut in_chinese = places.filter(|rest| !rest.starts_with(|letter: char| letter.is_ascii()));
+        let in_english = || word_starts(&text.english).find_map(|rest| persons(rest, &|word| begins_with(rest, word)));
+        in_chinese.find_map(|rest| persons(rest, &|word| rest.starts_with(word))).or_else(in_english)
     }
 
     pub(super) fn kin(self) -> Kin {
