@@ -114,6 +114,8 @@ pub struct Matter {
     pub within: Option<&'static str>,
     /// The answers no, perhaps not, perhaps and yes in the words of the question.
     pub answers: Option<[String; 4]>,
+    /// True if the clause that asks names the body or an illness.
+    pub asks_of_body: bool,
     /// The two things between which the asker chooses, as written.
     pub options: Option<[String; 2]>,
     /// The one of the two things that keeps what is, which the asker's own line shows.
@@ -644,6 +646,9 @@ impl Matter {
             is_slow,
             within,
             answers: restatement::answers(&reading.question, &clauses),
+            asks_of_body: asked_hits
+                .iter()
+                .any(|hit| matches!(hit.topic, Topic::Health | Topic::Children | Topic::Pets) && hit.weight > 0),
             stays: options.as_ref().map_or(0, stays),
             options,
             act: act(&reading.question),

@@ -217,7 +217,7 @@ impl Writer<'_> {
     fn restated(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook) -> Option<String> {
         let answers = matter.answers.as_ref()?;
         let is_guarded = matches!(matter.topic, Topic::Health | Topic::Children | Topic::Pets)
-            && (matter.is_unwelcome || outlook == Outlook::Adverse);
+            && (outlook == Outlook::Adverse || matter.is_unwelcome && matter.asks_of_body);
         let is_open_choice = matter.aim == Aim::Choice && matter.options.is_none() && matter.act.is_none();
         let is_asked = !matches!(matter.aim, Aim::Choice | Aim::Who | Aim::How | Aim::Why) || is_open_choice;
         let is_even = matter.aim == Aim::Choice && outlook == Outlook::Mixed;
@@ -733,7 +733,7 @@ impl Scene<'_> {
     fn asker(&self) -> String {
         let (assessment, significator) = (self.assessment, &self.assessment.significator);
         let (subject, matter) = (assessment.subject, assessment.matter);
-        let tells = assessment.evidence.iter().any(|it| it.reason.is_of_sides());
+        let tells = assessment.evidence.iter().any(|it| it.reason.is_of_sides() && it.reason != Reason::SubjectVoid);
         let is_thing =
             matches!(matter.topic, Topic::Lost | Topic::Pets | Topic::Vehicle | Topic::Children | Topic::Other);
         let is_told = matter.person.is_none() && matter.topic != Topic::Legal && (tells || !is_thing);
