@@ -60,7 +60,10 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 4]> 
                     [
                         said(&format!("多半{no}"), denied.as_deref().unwrap_or(after)),
                         said(&format!("未必{yes}"), after),
-                        said(&format!("有可能{still}{}", if yes == "能" { "" } else { yes }), after),
+                        said(
+                            &format!("有可能{still}{}", if yes == "能" && still.is_empty() { "" } else { yes }),
+                            after,
+                        ),
                         said(&format!("多半{still}{yes}"), after),
                     ]
                 });

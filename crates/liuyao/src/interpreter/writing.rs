@@ -128,6 +128,9 @@ impl Writer<'_> {
         let is_of_other = scene.is_some_and(|scene| scene.assessment.is_of_other());
         let of_topic = [format!("advice.{}.{}", matter.topic.name(), answer.name())];
         let found = if is_of_other && found == words.say_first(&of_topic, &|_| None) { String::new() } else { found };
+        // To a question of when, advice for another aim does not fit, apart from debts and the body.
+        let is_asked = matter.aim != Aim::When || matter.has("debt") || matter.asks_of_body;
+        let found = if is_asked { found } else { String::new() };
         let is_own = !is_of_other
             && matches!(
                 matter.topic,
