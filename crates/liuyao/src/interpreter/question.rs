@@ -164,7 +164,7 @@ struct Vocabulary {
 /// The weight of an object together with what is done to it.
 const PAIR: u8 = 7;
 /// The weight that a clause that asks needs to decide the topic alone.
-const DECISIVE: u32 = 3;
+const DECISIVE: u32 = 5;
 /// The least weight that makes a topic certain.
 const CERTAIN: u32 = 2;
 
