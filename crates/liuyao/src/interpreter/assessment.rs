@@ -24,8 +24,8 @@ named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
         IsMonth = "is_month", MonthHelps = "month_helps", MonthRests = "month_rests",
-        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines", DayCombines = "day_combines",
-        IsDay = "is_day", DayHelps = "day_helps", DayControls = "day_controls", Stirred = "stirred",
+        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines",
+        MonthBinds = "month_binds", DayCombines = "day_combines", DayBinds = "day_binds", IsDay = "is_day", DayHelps = "day_helps", DayControls = "day_controls", Stirred = "stirred",
         DayBreaks = "day_breaks", InGrave = "in_grave", InExtinction = "in_extinction", VoidForNow = "void_for_now",
         VoidIndeed = "void_indeed", VoidHeals = "void_heals", VoidHarms = "void_harms", ClashHeals = "clash_heals",
         ClashHarms = "clash_harms", Hidden = "hidden", HiddenHelped = "hidden_helped", HiddenOpened = "hidden_opened",
@@ -236,18 +236,17 @@ fn state_reasons(state: BranchState, clash: Option<ClashEffect>, is_moving: bool
     let mut found = vec![match state.strength {
         _ if state.month_break => Reason::MonthBreaks,
         Prosperous | Supported => Reason::MonthHelps,
+        Dead if state.month_combination => Reason::MonthBinds,
+        Resting | Confined if state.month_combination => Reason::MonthCombines,
         Resting | Confined => Reason::MonthRests,
         Dead => Reason::MonthControls,
     }];
-    if state.month_combination && !state.is_strong_in_month() {
-        found.push(Reason::MonthCombines);
-    }
-    if state.day_combination && !is_moving && !is_helped {
-        found.push(Reason::DayCombines);
-    }
+    let is_joined = state.day_combination && !is_moving;
     match state.day_effect {
         _ if is_helped => found.push(Reason::DayHelps),
+        DayEffect::Controls if is_joined => found.push(Reason::DayBinds),
         DayEffect::Controls => found.push(Reason::DayControls),
+        _ if is_joined => found.push(Reason::DayCombines),
         _ => {}
     }
     match state.growth_stage {
@@ -334,7 +333,8 @@ pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> 
     let weighed = if matter.topic == Topic::Legal { Sought::Subject } else { matter.sought };
     let significator = Significator::of(chart, weighed, subject, object);
     let other = matter.other.as_ref().map(|other| Significator::of(chart, other.line, subject, object));
-    let other = other.map(|other| if other.hidden.is_some() { object } else { other.line });
+    let is_shown = |other: &Significator| other.hidden.is_none() && other.line.position != subject.position;
+    let other = other.map(|other| if is_shown(&other) { other.line } else { object });
     let other = other.filter(|other| !significator.is(other));
     let reasons = |state| state_reasons(state, significator.clash_effect(), significator.becomes().is_some());
     let mut assessment = Assessment {

@@ -693,8 +693,12 @@ impl Scene<'_> {
             return words.join(&[self.sides(sides), self.stands()]);
         }
         let list = |key: &str, sign: i32, most: usize| {
-            let is_told =
-                |it: Reason| it.is_of_sides() || it == Reason::DayControls && assessment.has(Reason::DayBreaks);
+            let is_told = |it: Reason| match it {
+                Reason::DayControls => assessment.has(Reason::DayBreaks),
+                // It is told with the lines in motion.
+                Reason::Stirred => true,
+                it => it.is_of_sides(),
+            };
             let is_wanted =
                 |it: &&Evidence| it.weight.signum() == sign && !it.reason.is_movement() && !is_told(it.reason);
             let mut found: Vec<_> = assessment.evidence.iter().filter(is_wanted).collect();
