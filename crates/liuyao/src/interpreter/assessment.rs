@@ -23,13 +23,14 @@ named_enum! {
     /// 增删卜易 and its weight.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
-        IsMonth = "is_month", MonthHelps = "month_helps", MonthRests = "month_rests",
-        MonthControls = "month_controls", MonthBreaks = "month_breaks", MonthCombines = "month_combines",
-        MonthBinds = "month_binds", DayCombines = "day_combines", DayBinds = "day_binds", IsDay = "is_day", DayHelps = "day_helps", DayControls = "day_controls", Stirred = "stirred",
-        DayBreaks = "day_breaks", InGrave = "in_grave", InExtinction = "in_extinction", VoidForNow = "void_for_now",
-        VoidIndeed = "void_indeed", VoidHeals = "void_heals", VoidHarms = "void_harms", ClashHeals = "clash_heals",
-        ClashHarms = "clash_harms", Hidden = "hidden", HiddenHelped = "hidden_helped", HiddenOpened = "hidden_opened",
-        FedBack = "fed_back", ControlledBack = "controlled_back", Advances = "advances", Retreats = "retreats",
+        IsMonth = "is_month", MonthHelps = "month_helps", MonthRests = "month_rests", MonthControls = "month_controls",
+        MonthBreaks = "month_breaks", MonthCombines = "month_combines", MonthBinds = "month_binds",
+        DayCombines = "day_combines", DayBinds = "day_binds", IsDay = "is_day", DayHelps = "day_helps",
+        DayControls = "day_controls", Stirred = "stirred", DayBreaks = "day_breaks", InGrave = "in_grave",
+        InExtinction = "in_extinction", VoidForNow = "void_for_now", VoidIndeed = "void_indeed",
+        VoidHeals = "void_heals", VoidHarms = "void_harms", ClashHeals = "clash_heals", ClashHarms = "clash_harms",
+        Hidden = "hidden", HiddenHelped = "hidden_helped", HiddenOpened = "hidden_opened", FedBack = "fed_back",
+        ControlledBack = "controlled_back", Advances = "advances", Retreats = "retreats",
         ChangesIntoNothing = "changes_into_nothing", ChangesIntoGrave = "changes_into_grave",
         ChangesIntoExtinction = "changes_into_extinction", SourceMoves = "source_moves", SourceGrows = "source_grows",
         SourceFails = "source_fails", HarmMoves = "harm_moves", HarmGrows = "harm_grows", HarmFails = "harm_fails",
@@ -37,17 +38,16 @@ named_enum! {
         PeerMoves = "peer_moves", Drained = "drained", Aside = "aside", TriadHelps = "triad_helps",
         TriadHarms = "triad_harms", InPunishment = "in_punishment", InSpoiling = "in_spoiling",
         AtSubject = "at_subject", HarmAtSubject = "harm_at_subject", FeedsSubject = "feeds_subject",
-        ComesToSubject = "comes_to_subject", ControlsSubject = "controls_subject",
-        SubjectBecomesIt = "subject_becomes_it", SubjectFails = "subject_fails", ChildrenFree = "children_free",
+        ComesToSubject = "comes_to_subject", ControlsSubject = "controls_subject", SubjectFails = "subject_fails",
+        SubjectVoid = "subject_void", OtherVoid = "other_void", OtherWilling = "other_willing",
+        OtherGives = "other_gives", OtherPresses = "other_presses", OtherWithholds = "other_withholds",
+        OtherPowerless = "other_powerless", SubjectBecomesIt = "subject_becomes_it", ChildrenFree = "children_free",
         OfficialsAtSubject = "officials_at_subject", GraveWithOfficials = "grave_with_officials",
         CompanionStrong = "companion_strong", CompanionWeak = "companion_weak", RankAtSubject = "rank_at_subject",
-        RankHarmed = "rank_harmed", OtherVoid = "other_void", OtherWilling = "other_willing", OtherGives = "other_gives",
-        OtherPresses = "other_presses", OtherWithholds = "other_withholds", OtherPowerless = "other_powerless",
-        SubjectVoid = "subject_void",
-        AskerStronger = "asker_stronger", OtherStronger = "other_stronger", CourtHelps = "court_helps",
-        CourtHarms = "court_harms", Unions = "unions", UnionStruck = "union_struck", Clashes = "clashes",
-        ClashesToUnions = "clashes_to_unions", UnionsToClashes = "unions_to_clashes", Reversing = "reversing",
-        Repeating = "repeating",
+        RankHarmed = "rank_harmed", AskerStronger = "asker_stronger", OtherStronger = "other_stronger",
+        CourtHelps = "court_helps", CourtHarms = "court_harms", Unions = "unions", UnionStruck = "union_struck",
+        Clashes = "clashes", ClashesToUnions = "clashes_to_unions", UnionsToClashes = "unions_to_clashes",
+        Reversing = "reversing", Repeating = "repeating",
     }
 }
 
@@ -157,11 +157,7 @@ impl Reason {
 
     /// Returns true if the rule is about what the asker's or the other person's line does.
     pub(super) const fn is_of_sides(self) -> bool {
-        use Reason::{
-            ComesToSubject, ControlsSubject, FeedsSubject, HarmAtSubject, OtherVoid, SubjectFails, SubjectVoid,
-        };
-        self as usize >= OtherVoid as usize && self as usize <= SubjectVoid as usize
-            || matches!(self, ComesToSubject | ControlsSubject | FeedsSubject | HarmAtSubject | SubjectFails)
+        self as usize >= Self::HarmAtSubject as usize && self as usize <= Self::OtherPowerless as usize
     }
 
     /// Returns true if the rule takes strength from a line that it does not make weak alone.

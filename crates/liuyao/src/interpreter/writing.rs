@@ -67,7 +67,8 @@ impl Writer<'_> {
             (None, _) => Outlook::Mixed,
         };
         let answer = told.map_or(outlook, |scene| scene.assessment.chosen());
-        let advice = self.advice(matter, told, answer);
+        let keys = advice_keys(matter, told.map(|scene| scene.assessment), answer);
+        let advice = words.say_first(&keys, &|_| None);
         let body = match (self.reading.view, &scene) {
             (View::Images, _) => [self.quotations(&texts), self.way(primary)].join("\n\n"),
             (View::Lines, Some(scene)) => scene.each_line(),
@@ -105,51 +106,6 @@ impl Writer<'_> {
             words.say("opening.second", &[("second", words.term("topic", topic.name())), ("words", &part)])
         });
         words.join(&[words.say("conclusion", &[("verdict", &verdict)]), second.unwrap_or_default()])
-    }
-
-    /// Returns advice that fits the topic and the answer, or what decides it; empty if none does.
-    fn advice(&self, matter: &Matter, scene: Option<&Scene<'_>>, answer: Outlook) -> String {
-        let words = self.words;
-        if matter.has("either") {
-            return words.term("fact_advice", answer.name()).to_owned();
-        }
-        if let Some([first, second]) = scene.and_then(|scene| scene.assessment.sides()) {
-            let line = if answer == Outlook::Adverse { second } else { first };
-            if matter.topic == Topic::Health {
-                return words.term("whether_advice.health", answer.name()).to_owned();
-            }
-            let weight = Weight::of(line).filter(|_| answer != Outlook::Mixed);
-            return words.term("choice_advice", weight.map_or("mixed", Weight::name)).to_owned();
-        }
-        let place = scene.map(|scene| format!("where_advice.{}", scene.place_name()));
-        let by_place = || words.say_first(place.as_slice(), &|_| None);
-        let is_searched = matter.topic == Topic::Lost && matter.aim == Aim::Where;
-        let found = if is_searched { by_place() } else { words.say_first(&advice_keys(matter, answer), &|_| None) };
-        let is_of_other = scene.is_some_and(|scene| scene.assessment.is_of_other());
-        let of_topic = [format!("advice.{}.{}", matter.topic.name(), answer.name())];
-        let found = if is_of_other && found == words.say_first(&of_topic, &|_| None) { String::new() } else { found };
-        // To a question of when, advice for another aim does not fit, apart from debts and the body.
-        let is_asked = matter.aim != Aim::When || matter.has("debt") || matter.asks_of_body;
-        let found = if is_asked { found } else { String::new() };
-        let is_own = !is_of_other
-            && matches!(
-                matter.topic,
-                Topic::Health | Topic::Children | Topic::Pets | Topic::Lost | Topic::Travel | Topic::Legal
-            )
-            || matches!(matter.aim, Aim::When | Aim::Fact | Aim::Who | Aim::Where)
-            || (matter.aim == Aim::Fear || matter.is_unwelcome) && answer == Outlook::Favourable;
-        if !found.is_empty() || is_own || self.reading.question.trim().is_empty() {
-            return found;
-        }
-        // What others do is not in the asker's hands.
-        let by = if matter.other.as_ref().is_some_and(|other| other.acts) { "by.other" } else { "by" };
-        let said = scene.and_then(|scene| {
-            let it = scene.assessment.decider(answer)?;
-            let is_own = it.position == Some(scene.assessment.subject.position) && it.reason.is_movement();
-            let key = if is_own && it.weight > 0 { "at_subject" } else { it.reason.name() };
-            Some(words.say_first(&[format!("{by}.{key}"), format!("by.{key}")], &|_| None))
-        });
-        said.unwrap_or_default()
     }
 
     /// Returns advice, the place of a lost thing and the time.
@@ -458,22 +414,62 @@ fn keys(group: &str, matter: &Matter, outlook: Outlook) -> Vec<String> {
     by_topic.chain(of(String::new())).chain([format!("{group}.{outlook}")]).collect()
 }
 
-fn advice_keys(matter: &Matter, outlook: Outlook) -> Vec<String> {
-    let special = match matter.aim {
-        // Advice for a wish does not fit a decision, unless its aspect names the act.
-        Aim::Choice => {
-            let topic = format!("advice.{}.{}", matter.topic.name(), outlook.name());
-            let is_act = |key: &String| ACTS.iter().any(|act| key.split('.').any(|part| part == *act));
-            let of_act = keys("advice", matter, outlook).into_iter().take_while(|key| *key != topic).filter(is_act);
-            return keys("whether_advice", matter, outlook).into_iter().chain(of_act).collect();
+/// Returns the kind of place of a lost thing, or only a direction.
+fn place_name(assessment: &Assessment<'_>) -> &'static str {
+    match (assessment.significator.hidden, assessment.significator.line.position) {
+        _ if assessment.matter.topic != Topic::Lost => "direction",
+        (Some(_), _) => "hidden",
+        (None, 1..=3) => "lower",
+        (None, _) => "upper",
+    }
+}
+
+/// Returns the keys of advice that fits the topic and the answer, and then of advice by what decides it.
+fn advice_keys(matter: &Matter, assessment: Option<&Assessment<'_>>, answer: Outlook) -> Vec<String> {
+    let one = |group: &str, name: &str| vec![format!("{group}.{name}")];
+    let of_topic = format!("advice.{}.{}", matter.topic.name(), answer.name());
+    let is_of_other = assessment.is_some_and(Assessment::is_of_other);
+    let of = |group: &str| [keys(group, matter, answer), keys("advice", matter, answer)].concat();
+    let mut found = match (matter.aim, assessment.and_then(Assessment::sides)) {
+        _ if matter.has("either") => return one("fact_advice", answer.name()),
+        (_, Some(_)) if matter.topic == Topic::Health => return one("whether_advice.health", answer.name()),
+        (_, Some([first, second])) => {
+            let line = if answer == Outlook::Adverse { second } else { first };
+            let weight = Weight::of(line).filter(|_| answer != Outlook::Mixed);
+            return one("choice_advice", weight.map_or("mixed", Weight::name));
         }
-        Aim::Fear => keys("fear_advice", matter, outlook),
-        Aim::Fact => return keys("fact_advice", matter, outlook),
-        Aim::Who => return keys("who_advice", matter, outlook),
-        Aim::How => keys("how_advice", matter, outlook),
-        _ => Vec::new(),
+        (Aim::Where, _) if matter.topic == Topic::Lost => {
+            return one("where_advice", assessment.map_or("", place_name));
+        }
+        // To a question of when, advice for another aim does not fit, apart from debts and the body.
+        (Aim::When, _) if !matter.has("debt") && !matter.asks_of_body => return Vec::new(),
+        (Aim::Fact, _) => return keys("fact_advice", matter, answer),
+        (Aim::Who, _) => return keys("who_advice", matter, answer),
+        // Advice for a wish does not fit a decision, unless its aspect names the act.
+        (Aim::Choice, _) => {
+            let is_act = |key: &String| ACTS.iter().any(|act| key.split('.').any(|part| part == *act));
+            let of_act = keys("advice", matter, answer).into_iter().take_while(|key| *key != of_topic).filter(is_act);
+            keys("whether_advice", matter, answer).into_iter().chain(of_act).collect()
+        }
+        (Aim::Fear, _) => of("fear_advice"),
+        (Aim::How, _) => of("how_advice"),
+        _ => keys("advice", matter, answer),
     };
-    special.into_iter().chain(keys("advice", matter, outlook)).collect()
+    found.retain(|key| !is_of_other || *key != of_topic);
+    let is_own = match matter.topic {
+        Topic::Health | Topic::Children | Topic::Pets | Topic::Lost | Topic::Travel | Topic::Legal => !is_of_other,
+        _ => matches!(matter.aim, Aim::When | Aim::Where),
+    };
+    let is_relief = (matter.aim == Aim::Fear || matter.is_unwelcome) && answer == Outlook::Favourable;
+    let decider = assessment.filter(|_| !is_own && !is_relief).and_then(|it| Some((it, it.decider(answer)?)));
+    if let Some((assessment, it)) = decider {
+        let is_asker = it.position == Some(assessment.subject.position) && it.reason.is_movement() && it.weight > 0;
+        let key = if is_asker { "at_subject" } else { it.reason.name() };
+        // What others do is not in the asker's hands.
+        let acts = matter.other.as_ref().is_some_and(|other| other.acts);
+        found.extend(acts.then(|| format!("by.other.{key}")).into_iter().chain([format!("by.{key}")]));
+    }
+    found
 }
 
 /// The chart of a reading, assessed.
@@ -673,17 +669,7 @@ impl Scene<'_> {
 
     /// Returns the place of a lost thing, or a direction.
     fn whereabouts(&self) -> String {
-        self.phrase(&format!("where.{}", self.place_name()), None)
-    }
-
-    fn place_name(&self) -> &'static str {
-        let significator = &self.assessment.significator;
-        match (significator.hidden, significator.line.position) {
-            _ if self.assessment.matter.topic != Topic::Lost => "direction",
-            (Some(_), _) => "hidden",
-            (None, 1..=3) => "lower",
-            (None, _) => "upper",
-        }
+        self.phrase(&format!("where.{}", place_name(self.assessment)), None)
     }
 
     /// Returns the line that stands for the matter, the rules for and against it, and what the people in it do.
