@@ -307,15 +307,10 @@ impl Text {
 
     /// Returns true if it asks what a relative does: 老婆会反对吗, 我儿子能, "will my son".
     fn begins_with_a_relative(&self) -> bool {
+        let Some((Person::Parent | Person::Child | Person::Sibling, word)) = Person::named(self) else { return false };
+        let mut asked = openers("auxiliary").filter_map(|verb| self.english.strip_prefix(*verb)?.strip_prefix(" my "));
         let own = self.chinese.trim_start_matches(['我', '的', '们']);
-        let verbs = || VOCABULARY.of("auxiliary").flat_map(|list| &list.english);
-        let after = verbs().find_map(|verb| self.english.strip_prefix(verb)?.strip_prefix(" my "));
-        let is_first = |list: &WordList| {
-            let is_relative = matches!(list.name, "parent" | "child" | "sibling");
-            let in_english = |after: &str| list.english.iter().any(|word| begins_with(after, word));
-            is_relative && (list.chinese.iter().any(|word| own.starts_with(word)) || after.is_some_and(in_english))
-        };
-        VOCABULARY.of("person").any(is_first)
+        own.starts_with(word) || asked.any(|rest| begins_with(rest, word))
     }
 
     /// Returns the topic to which its words turn another, as a verb turns an animal into something lost.
@@ -329,11 +324,13 @@ impl Text {
 
     /// Returns true if the asker speaks of themselves, apart from "my son" or 我妈.
     fn names_the_asker(&self) -> bool {
+        let is_person = |after: &str| {
+            let first = after.chars().next().unwrap_or_default();
+            longest(&VOCABULARY.persons, first, |word| after.starts_with(word)).is_some()
+        };
         let is_relation = |after: &str| {
             let after = after.trim_start_matches('的');
-            let at_home = after.strip_prefix('家').unwrap_or(after);
-            let mut people = VOCABULARY.of("person").flat_map(|list| &list.chinese);
-            people.any(|word| after.starts_with(word) || at_home.starts_with(word))
+            is_person(after) || after.strip_prefix('家').is_some_and(is_person)
         };
         self.chinese.split('我').skip(1).any(|after| !is_relation(after))
             || self.has_english(&["i", "me", "we", "us", "i'm", "i've", "i'll", "myself"])
