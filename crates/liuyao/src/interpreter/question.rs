@@ -607,9 +607,8 @@ impl Matter {
         );
         // A tenant who moves out is no move of the asker's.
         let lets = text.has_named("aspect", "any.tenant");
-        let acts = other.as_ref().is_some_and(|other| other.acts);
-        let is_of_asker = |it: &str| !matches!(it, "buy" | "change" | "move" | "sell");
-        aspects.retain(|it| (*it != "rent" || !lets) && (is_of_asker(it) || !acts));
+        let is_of_asker = |it: &str| other.is_none() || !matches!(it, "buy" | "change" | "move" | "sell");
+        aspects.retain(|it| (*it != "rent" || !lets) && is_of_asker(it));
         let within = VOCABULARY.of("within").find(|list| text.has(list)).map(|list| list.name);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));

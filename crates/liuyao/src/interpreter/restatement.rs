@@ -33,7 +33,12 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 4]> 
     let modals = || words_of("modal").flat_map(|list| list.chinese.iter().map(move |form| (list.name, *form)));
     let is_open = |form: &str| form.contains(['不', '没', '否']);
     let has_open = modals().any(|(name, form)| name.contains('/') && is_open(form) && text.contains(form));
-    let is_open_verb = doubled(clause_words, "").is_some_and(|place| clause_words.chars().nth(place + 3) == Some('得'));
+    // 转不转到 asks 转不转得到.
+    let result = doubled(clause_words, "").and_then(|place| Some(clause_words.char_indices().nth(place + 3)?.0));
+    let is_short = |place: &usize| openers("result").any(|result| *result == &clause_words[*place..]);
+    let whole = result.filter(is_short).map(|place| format!("{}得{}", &clause_words[..place], &clause_words[place..]));
+    let clause_words = whole.as_deref().unwrap_or(clause_words);
+    let is_open_verb = result.is_some_and(|place| clause_words[place..].starts_with('得'));
     if !has_open && !is_open_verb && clause_words.len() == text.len() {
         return None;
     }
