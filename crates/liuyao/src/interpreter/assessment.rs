@@ -829,7 +829,7 @@ impl<'a> Assessment<'a> {
         let sign = if answer == Outlook::Favourable { 1 } else { -1 };
         let is_choice = self.matter.aim == Aim::Choice;
         let acts = self.matter.other.as_ref().is_some_and(|other| other.acts);
-        // What others do does not turn on the asker, nor a decision on what others want.
+        // The acts of others do not turn on the asker, nor a decision on the wishes of others.
         let is_aside = |reason| match reason {
             Reason::HarmAtSubject | Reason::SubjectFails | Reason::SubjectVoid => acts,
             reason => is_choice && reason.is_of_sides() && self.other.is_some(),

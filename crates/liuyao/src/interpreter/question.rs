@@ -835,7 +835,8 @@ fn person(topic: Topic, text: &Text) -> Option<Person> {
         Topic::Family | Topic::Health => Person::first_in(text),
         Topic::Study if Person::first_in(text) == Some(Person::Child) => Some(Person::Child),
         Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => {
-            Person::first_in(text)
+            let known = Person::named(text).filter(|(_, word)| openers("anyone").all(|other| other != word));
+            known.map(|(person, _)| person)
         }
         _ => None,
     }

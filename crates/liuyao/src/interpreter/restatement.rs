@@ -7,6 +7,10 @@ use super::question::{doubled, is_clause_end, openers, standard, words_of};
 
 /// The longest clause that is restated, in characters.
 const MAX_LENGTH: usize = 90;
+/// Letters that ask without a result, as in 会不会下雨.
+const MODAL_LETTERS: &str = "会能肯想要是有在可愿敢应该好对知喜爱值适合靠";
+/// The longest place that a subject is said to be in, in words.
+const MAX_PLACE: usize = 4;
 /// The longest words before the clause that are said with it, in characters.
 const MAX_EARLIER: usize = 20;
 
@@ -34,9 +38,10 @@ fn in_chinese(question: &str, clause: &str, plain: &str) -> Option<[String; 4]> 
     let is_open = |form: &str| form.contains(['不', '没', '否']);
     let has_open = modals().any(|(name, form)| name.contains('/') && is_open(form) && text.contains(form));
     // 转不转到 asks 转不转得到.
-    let result = doubled(clause_words, "").and_then(|place| Some(clause_words.char_indices().nth(place + 3)?.0));
-    let is_short = |place: &usize| openers("result").any(|result| *result == &clause_words[*place..]);
-    let whole = result.filter(is_short).map(|place| format!("{}得{}", &clause_words[..place], &clause_words[place..]));
+    let result =
+        doubled(clause_words, MODAL_LETTERS).and_then(|place| Some(clause_words.char_indices().nth(place + 3)?.0));
+    let is_result = |place: &usize| openers("result").any(|result| clause_words[*place..].starts_with(result));
+    let whole = result.filter(is_result).map(|place| format!("{}得{}", &clause_words[..place], &clause_words[place..]));
     let clause_words = whole.as_deref().unwrap_or(clause_words);
     let is_open_verb = result.is_some_and(|place| clause_words[place..].starts_with('得'));
     if !has_open && !is_open_verb && clause_words.len() == text.len() {
@@ -128,7 +133,9 @@ fn in_english(plain: &str) -> Option<[String; 4]> {
     } else {
         let first = (2..=4).find(is_noun).filter(|_| has("determiner", 1));
         let end = first.and_then(|first| (first..=lower.len()).find(|place| !is_noun(place)));
-        end.filter(|end| !has("goes_on", *end))
+        let predicate = |end: usize| (end..lower.len()).find(|place| lower[*place].ends_with("ing"));
+        let end = end.filter(|end| !has("goes_on", *end))?;
+        if has("place", end) && lower.len() - end > MAX_PLACE { predicate(end) } else { Some(end) }
     }?;
     let rest = words.get(end..).filter(|rest| !rest.is_empty())?.join(" ");
     let (subject, rest) = (turned(&words[1..end].join(" ")), turned(&rest));

@@ -176,7 +176,7 @@ impl Writer<'_> {
     fn restated(&self, matter: &Matter, scene: Option<&Scene<'_>>, outlook: Outlook) -> Option<String> {
         let answers = matter.answers.as_ref()?;
         let is_guarded = matches!(matter.topic, Topic::Health | Topic::Children | Topic::Pets)
-            && (outlook == Outlook::Adverse || matter.is_unwelcome && matter.asks_of_body);
+            && (outlook != Outlook::Favourable || matter.is_unwelcome && matter.asks_of_body);
         let is_open_choice = matter.aim == Aim::Choice && matter.options.is_none() && matter.act.is_none();
         let is_asked = !matches!(matter.aim, Aim::Choice | Aim::Who | Aim::How | Aim::Why) || is_open_choice;
         let is_even = matter.aim == Aim::Choice && outlook == Outlook::Mixed;
@@ -465,7 +465,7 @@ fn advice_keys(matter: &Matter, assessment: Option<&Assessment<'_>>, answer: Out
     if let Some((assessment, it)) = decider {
         let is_asker = it.position == Some(assessment.subject.position) && it.reason.is_movement() && it.weight > 0;
         let key = if is_asker { "at_subject" } else { it.reason.name() };
-        // What others do is not in the asker's hands.
+        // The acts of others are not in the asker's hands.
         let acts = matter.other.as_ref().is_some_and(|other| other.acts);
         found.extend(acts.then(|| format!("by.other.{key}")).into_iter().chain([format!("by.{key}")]));
     }
