@@ -328,9 +328,13 @@ pub fn assess<'a>(chart: &'a Chart, matter: &'a Matter, knows_changes: bool) -> 
     let (subject, object) = (with_role(LineRole::Subject)?, with_role(LineRole::Object)?);
     let weighed = if matter.topic == Topic::Legal { Sought::Subject } else { matter.sought };
     let significator = Significator::of(chart, weighed, subject, object);
+    // The line opposite stands for another person whose kin is hidden or is the asker's own line.
+    let is_person = matter.other.as_ref().is_some_and(|other| other.line == matter.sought) && matter.person.is_none();
+    let is_shown = |it: &Significator| it.hidden.is_none() && it.line.position != subject.position;
+    let is_seen = !is_person || weighed == Sought::Subject || is_shown(&significator);
+    let significator = if is_seen { significator } else { Significator::of(chart, Sought::Object, subject, object) };
     let other = matter.other.as_ref().map(|other| Significator::of(chart, other.line, subject, object));
-    let is_shown = |other: &Significator| other.hidden.is_none() && other.line.position != subject.position;
-    let other = other.map(|other| if is_shown(&other) { other.line } else { object });
+    let other = other.filter(|_| !is_person).map(|other| if is_shown(&other) { other.line } else { object });
     let other = other.filter(|other| !significator.is(other));
     let reasons = |state| state_reasons(state, significator.clash_effect(), significator.becomes().is_some());
     let mut assessment = Assessment {

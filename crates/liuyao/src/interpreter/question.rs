@@ -296,8 +296,7 @@ impl Text {
             return Some(Topic::Pets);
         }
         let names_love = |is_said: fn(u8) -> bool| hits.iter().any(|it| it.topic == Topic::Love && is_said(it.weight));
-        let is_relative = |person: &Person| matches!(person, Person::Parent | Person::Child | Person::Sibling);
-        match Person::first_in(self).filter(is_relative) {
+        match Person::first_in(self).filter(|person| person.is_relative()) {
             Some(_) if !names_love(|weight| weight >= 2) => Some(Topic::Family),
             // Of a boss or a neighbour, coldness and silence are no love.
             _ if !names_love(|weight| weight == 2 || weight >= 5) => other.and_then(|other| other.topic),
@@ -307,7 +306,7 @@ impl Text {
 
     /// Returns true if it asks what a relative does: 老婆会反对吗, 我儿子能, "will my son".
     fn begins_with_a_relative(&self) -> bool {
-        let Some((Person::Parent | Person::Child | Person::Sibling, word)) = Person::named(self) else { return false };
+        let Some((_, word)) = Person::named(self).filter(|(person, _)| person.is_relative()) else { return false };
         let mut asked = openers("auxiliary").filter_map(|verb| self.english.strip_prefix(*verb)?.strip_prefix(" my "));
         let own = self.chinese.trim_start_matches(['我', '的', '们']);
         own.starts_with(word) || asked.any(|rest| begins_with(rest, word))
@@ -512,6 +511,10 @@ impl Person {
         in_chinese.find_map(|rest| persons(rest, &|word| rest.starts_with(word))).or_else(in_english)
     }
 
+    fn is_relative(self) -> bool {
+        matches!(self, Self::Parent | Self::Child | Self::Sibling)
+    }
+
     pub(super) fn kin(self) -> Kin {
         match self {
             Self::Man => Kin::Officials,
@@ -613,8 +616,17 @@ impl Matter {
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
         let is_between_people = aspects.contains(&"debt") || aspects.contains(&"deposit");
-        let holder = || Some(Other { acts: false, ..Other::new("应", String::new())? });
-        let other = other.or_else(|| (topic == Topic::Wealth && is_between_people).then(holder)?);
+        let holder = || {
+            let relative =
+                Person::named(asked).or_else(|| Person::named(&text)).filter(|(person, _)| person.is_relative());
+            let line = relative.map_or("应", |(person, _)| person.kin().name());
+            let own = |word| if restatement::is_latin(word) { format!("your {word}") } else { word.to_owned() };
+            let name = relative.map(|(_, word)| own(word)).unwrap_or_default();
+            Some(Other { acts: asked.begins_with_a_relative(), ..Other::new(line, name)? })
+        };
+        let is_given = matches!(topic, Topic::Wealth | Topic::Home | Topic::Business | Topic::Papers | Topic::Vehicle);
+        let is_held = topic == Topic::Wealth && is_between_people || is_given && asked.begins_with_a_relative();
+        let other = other.or_else(|| is_held.then(holder)?);
         let other = other.filter(|_| !matches!(topic, Topic::Love | Topic::Legal));
         // Trust, intentions and favours are read from the other person's own line, and what they give from that of the thing.
         let is_of_person = sought == Sought::Object
@@ -629,13 +641,15 @@ impl Matter {
             _ if topic == Topic::Family && person.is_none() && aim == Aim::Choice => Sought::Subject,
             _ => sought,
         };
+        let mut people = [asked, &text].into_iter().filter_map(Person::named);
+        let person_named = people.find(|(other, _)| Some(*other) == person).map(|(_, word)| word);
         let matter = Self {
             topic,
             aim,
             is_unwelcome,
             sought: person.map_or(sought, |person| Sought::Kin(person.kin())),
             person,
-            person_named: Person::named(asked).or_else(|| Person::named(&text)).map(|(_, word)| word),
+            person_named,
             partner: None,
             other,
             aspects,
@@ -834,6 +848,7 @@ fn person(topic: Topic, text: &Text) -> Option<Person> {
         Topic::Family if is_taken() && text.names_the_asker() => None,
         Topic::Family | Topic::Health => Person::first_in(text),
         Topic::Study if Person::first_in(text) == Some(Person::Child) => Some(Person::Child),
+        Topic::Friends if !text.names_the_asker() => Person::first_in(text).filter(|person| *person == Person::Child),
         Topic::Study | Topic::Travel | Topic::Career if !is_together() && !text.names_the_asker() => {
             let known = Person::named(text).filter(|(_, word)| openers("anyone").all(|other| other != word));
             known.map(|(person, _)| person)

@@ -632,7 +632,7 @@ impl Scene<'_> {
     /// Returns the kin that is 用神.
     fn kin(&self) -> Kin {
         match self.assessment.matter.sought {
-            Sought::Kin(kin) => kin,
+            Sought::Kin(kin) if !self.assessment.is_of_other() => kin,
             _ => self.assessment.significator.nature().kin,
         }
     }
@@ -657,8 +657,8 @@ impl Scene<'_> {
             (_, Some(reason), _) => reason,
             (Sought::Kin(_), None, Some(_)) if matter.topic == Topic::Family => "family",
             (Sought::Kin(_), None, Some(_)) => "person",
-            (Sought::Kin(_), None, None) => "kin",
-            (Sought::Object | Sought::Partner, None, _) => "object",
+            (Sought::Kin(kin), None, None) if kin == self.kin() => "kin",
+            (Sought::Kin(_) | Sought::Object | Sought::Partner, None, _) => "object",
             (Sought::Subject, None, _) if matter.topic == Topic::Other => "general",
             (Sought::Subject, None, _) => "subject",
         };
