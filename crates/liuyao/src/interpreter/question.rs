@@ -446,6 +446,16 @@ impl Other {
         of_asked.or_else(|| Some(Self { acts: false, ..tells()? })).or_else(in_english)
     }
 
+    /// Returns the relative who gives or owes, or else whoever does.
+    fn holder(text: &Text, asked: &Text) -> Option<Self> {
+        let mut named = [asked, text].into_iter().filter_map(Person::named);
+        let relative = named.find(|(person, _)| person.is_relative());
+        let own = |word| if restatement::is_latin(word) { format!("your {word}") } else { word.to_owned() };
+        let name = relative.map(|(_, word)| own(word)).unwrap_or_default();
+        let line = relative.map_or("应", |(person, _)| person.kin().name());
+        Some(Self { acts: asked.begins_with_a_relative(), ..Self::new(line, name)? })
+    }
+
     fn new(list: &str, name: String) -> Option<Self> {
         let (topic, line) = list.split_once('.').unwrap_or(("", list));
         Some(Self { name, line: Sought::from_name(line)?, topic: Topic::from_name(topic), acts: true })
@@ -602,31 +612,14 @@ impl Matter {
         let sought = sought(topic, &hits, &asked_hits);
         let person = person(topic, asked).filter(|_| Person::first_in(asked).is_some());
         let person = person.or_else(|| self::person(topic, &text));
-        let mut aspects = aspects(topic, person, &text);
-        let is_either = options.is_some() && !(asked.has_named("aim", "choice") || asked.chinese.ends_with('好'));
-        aspects.extend(
-            (is_either && (asked.chinese.replace("还是", "").contains('是') || asked.opens_with("question", "either")))
-                .then_some("either"),
-        );
-        // A tenant who moves out is no move of the asker's.
-        let lets = text.has_named("aspect", "any.tenant");
-        let is_of_asker = |it: &str| other.is_none() || !matches!(it, "buy" | "change" | "move" | "sell");
-        aspects.retain(|it| (*it != "rent" || !lets) && is_of_asker(it));
+        let aspects = circumstances(topic, person, [&text, asked], options.is_some(), other.as_ref());
         let within = VOCABULARY.of("within").find(|list| text.has(list)).map(|list| list.name);
         let is_slow = text.has_named("scale", "months")
             || !(text.has_named("scale", "days") || topic.is_quick() || aspects.contains(&"recent"));
         let is_between_people = aspects.contains(&"debt") || aspects.contains(&"deposit");
-        let holder = || {
-            let relative =
-                Person::named(asked).or_else(|| Person::named(&text)).filter(|(person, _)| person.is_relative());
-            let line = relative.map_or("应", |(person, _)| person.kin().name());
-            let own = |word| if restatement::is_latin(word) { format!("your {word}") } else { word.to_owned() };
-            let name = relative.map(|(_, word)| own(word)).unwrap_or_default();
-            Some(Other { acts: asked.begins_with_a_relative(), ..Other::new(line, name)? })
-        };
         let is_given = matches!(topic, Topic::Wealth | Topic::Home | Topic::Business | Topic::Papers | Topic::Vehicle);
         let is_held = topic == Topic::Wealth && is_between_people || is_given && asked.begins_with_a_relative();
-        let other = other.or_else(|| is_held.then(holder)?);
+        let other = other.or_else(|| is_held.then(|| Other::holder(&text, asked))?);
         let other = other.filter(|_| !matches!(topic, Topic::Love | Topic::Legal));
         // Trust, intentions and favours are read from the other person's own line, and what they give from that of the thing.
         let is_of_person = sought == Sought::Object
@@ -797,6 +790,24 @@ fn aim(text: &Text, topic: Topic, has_options: bool) -> (Aim, bool) {
     let aim = named.or(found).unwrap_or(Aim::Wish);
     // Facts about health are feared.
     (aim, is_unwelcome || (aim == Aim::Fact && topic == Topic::Health))
+}
+
+/// Returns the circumstances that have rules or words of their own, apart from acts that are another person's.
+fn circumstances(
+    topic: Topic,
+    person: Option<Person>,
+    [text, asked]: [&Text; 2],
+    has_options: bool,
+    other: Option<&Other>,
+) -> Vec<&'static str> {
+    let lets = text.has_named("aspect", "any.tenant");
+    let is_of_asker = |it: &str| other.is_none() || !matches!(it, "buy" | "change" | "move" | "sell");
+    let is_fact = asked.chinese.replace("还是", "").contains('是') || asked.opens_with("question", "either");
+    let is_choice = asked.has_named("aim", "choice") || asked.chinese.ends_with('好');
+    let either = (has_options && is_fact && !is_choice).then_some("either");
+    let found = aspects(topic, person, text).into_iter().chain(either);
+    // A tenant who moves out is no move of the asker's.
+    found.filter(|it| (*it != "rent" || !lets) && is_of_asker(it)).collect()
 }
 
 fn aspects(topic: Topic, person: Option<Person>, text: &Text) -> Vec<&'static str> {
