@@ -620,7 +620,8 @@ impl Matter {
         let is_given = matches!(topic, Topic::Wealth | Topic::Home | Topic::Business | Topic::Papers | Topic::Vehicle);
         let is_held = topic == Topic::Wealth && is_between_people || is_given && asked.begins_with_a_relative();
         let other = other.or_else(|| is_held.then(|| Other::holder(&text, asked))?);
-        let other = other.filter(|_| !matches!(topic, Topic::Love | Topic::Legal));
+        let is_read = !matches!(topic, Topic::Love | Topic::Legal | Topic::Health | Topic::Children);
+        let other = other.filter(|_| is_read);
         // Trust, intentions and favours are read from the other person's own line, and what they give from that of the thing.
         let is_of_person = sought == Sought::Object
             || aim == Aim::Fact

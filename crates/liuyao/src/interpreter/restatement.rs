@@ -127,7 +127,8 @@ fn in_english(plain: &str) -> Option<[String; 4]> {
         let is_part = |place: usize| {
             has("determiner", place - 1) || lower[place - 1] == "to" || is_noun(&place) && is_verb(&(place + 1))
         };
-        (2..lower.len()).find(|place| is_verb(place) && !is_part(*place))
+        let end = (2..lower.len()).find(|place| is_verb(place) && !is_part(*place));
+        end.filter(|end| (1..*end).all(|place| !has("breaks", place)))
     } else if has("subject", 1) {
         Some(2)
     } else {
