@@ -5,8 +5,7 @@
 -- Times are integer milliseconds since 1970, UTC. The owner of a table is the one module in src/domain whose SQL reads
 -- and writes it. Invariants that SQL can hold are constraints; the comments state the others.
 --
--- Checks of tables that requests insert into compare with `or`: for `in` with more than two values SQLite builds a
--- temporary tree at every insert.
+-- Checks of more than two values compare with `or`: for `in` SQLite builds a temporary tree at every insert.
 
 -- Owner: settings. Run-time settings and internal markers by name.
 create table settings (
@@ -40,7 +39,7 @@ create index users_with_irregular_phone on users (id)
 create table suspensions (
     id integer primary key autoincrement,
     user_id integer not null references users (id) on delete cascade,
-    scope text not null check (scope in ('account', 'nickname', 'review')),
+    scope text not null check (scope = 'account' or scope = 'nickname' or scope = 'review'),
     source text not null check (source in ('staff', 'rule')),
     reason text not null,                  -- the user is told
     actor text not null,                   -- as in audit
@@ -115,12 +114,11 @@ create table code_sends (
 ) strict;
 
 create index code_sends_by_address on code_sends (address, sent_at);
-create index code_sends_by_time on code_sends (sent_at);
 
 -- Owner: codes. Counts for the limits over rolling windows, so that neither a restart nor another client address
 -- resets them. The count of a window is the difference of two totals.
 create table code_counts (
-    event text not null check (event in ('sent', 'wrong', 'refused')),
+    event text not null check (event = 'sent' or event = 'wrong' or event = 'refused'),
     subject text not null,                 -- a client network, the /24, /56 or /48 around it, or '' for all
     counted_at integer not null,
     total integer not null,                -- events of the subject up to this time
@@ -135,21 +133,21 @@ create table code_messages (
     id integer primary key,
     address text not null,                 -- HMAC under the server key
     channel text not null check (channel in ('sms', 'email')),
-    purpose text not null check (purpose in ('sign_in', 'address', 'cancellation')),
+    purpose text not null check (purpose = 'sign_in' or purpose = 'address' or purpose = 'cancellation'),
     asked_at integer not null,
-    outcome text not null check (outcome in ('asked', 'sent', 'not_sent', 'unknown', 'refused', 'review_account')),
+    outcome text not null check (outcome = 'asked' or outcome = 'sent' or outcome = 'not_sent' or outcome = 'unknown'
+        or outcome = 'refused' or outcome = 'review_account'),
     finished_at integer,
     provider text,
     code text,                             -- the provider's, or this service's for a refusal
     receipt text,                          -- the provider's identifier of the message or the failed call
     words text,
-    delivery text check (delivery in ('waiting', 'delivered', 'failed')),
+    delivery text check (delivery = 'waiting' or delivery = 'delivered' or delivery = 'failed'),
     delivery_code text,
     delivery_at integer
 ) strict;
 
 create index code_messages_by_address on code_messages (address, asked_at);
-create index code_messages_by_time on code_messages (asked_at);
 
 -- Owner: tokens. Sign-in tokens, stored as SHA-256. A family (a device) is one sign-in and the tokens that replaced each
 -- other since. At most one token of a family is not replaced. A replaced token works for a short grace period; a later
@@ -205,7 +203,7 @@ create table words (
     word text not null,
     type text not null,
     by_sound integer not null check (by_sound in (0, 1)), -- also matched by pronunciation
-    severity text not null check (severity in ('low', 'medium', 'high')),
+    severity text not null check (severity = 'low' or severity = 'medium' or severity = 'high'),
     tags text not null,                    -- further types, separated by blanks
     content_types text not null,           -- names separated by blanks; empty for all
     created_at integer not null
@@ -224,7 +222,7 @@ create table allowed_phrases (
 create table word_changes (
     version integer primary key autoincrement,
     at integer not null,
-    action text not null check (action in ('added', 'removed', 'many')),
+    action text not null check (action = 'added' or action = 'removed' or action = 'many'),
     folded text not null,
     word text,
     type text,
@@ -238,7 +236,8 @@ create table word_changes (
 create table violations (
     id integer primary key autoincrement,  -- figures are counted by ids, which are never reused
     user_id integer not null,
-    content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
+    content_type text not null check (content_type = 'nickname' or content_type = 'signature'
+        or content_type = 'question' or content_type = 'answer'),
     violation_type text not null,
     words text not null,                   -- JSON array
     masked_text text not null,
@@ -258,7 +257,8 @@ create index violations_by_content on violations (content_type, created_at);
 create table reviews (
     id integer primary key autoincrement,
     user_id integer not null references users (id) on delete cascade,
-    content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
+    content_type text not null check (content_type = 'nickname' or content_type = 'signature'
+        or content_type = 'question' or content_type = 'answer'),
     violation_type text not null,
     words text not null,                   -- JSON array
     ways text not null,                    -- JSON array: how the words were found
@@ -266,7 +266,7 @@ create table reviews (
     masked_text text not null,
     provider text not null,
     created_at integer not null,
-    state text not null check (state in ('waiting', 'upheld', 'acquitted')),
+    state text not null check (state = 'waiting' or state = 'upheld' or state = 'acquitted'),
     decided_at integer,
     decided_by text,                       -- as in audit
     violation_id integer                   -- the violation of an upheld one
@@ -281,7 +281,8 @@ create index reviews_by_decision on reviews (decided_at) where decided_at is not
 -- stored, and none of a deleted user.
 create table disagreements (
     id integer primary key autoincrement,
-    content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
+    content_type text not null check (content_type = 'nickname' or content_type = 'signature'
+        or content_type = 'question' or content_type = 'answer'),
     decided_by text not null,              -- local or external
     local_allowed integer not null check (local_allowed in (0, 1)),
     external_allowed integer not null check (external_allowed in (0, 1)),
@@ -366,7 +367,8 @@ create table interpretations (
     question_type text,
     question text not null,                -- empty without one, and once the user's data were erased
     divination_data text,                  -- JSON exactly as received
-    status text not null check (status in ('running', 'succeeded', 'failed', 'cancelled', 'interrupted')),
+    status text not null check (status = 'running' or status = 'succeeded' or status = 'failed' or status = 'cancelled'
+        or status = 'interrupted'),
     provider text not null,
     model text not null,
     prompt_version text not null,
@@ -404,7 +406,8 @@ create table chats (
     trace_id text not null unique,
     user_id integer not null,
     messages integer not null,             -- number of messages in the request
-    status text not null check (status in ('running', 'succeeded', 'failed', 'cancelled', 'interrupted')),
+    status text not null check (status = 'running' or status = 'succeeded' or status = 'failed' or status = 'cancelled'
+        or status = 'interrupted'),
     provider text not null,
     model text not null,
     prompt_version text not null,
@@ -453,7 +456,7 @@ create index running_calls_by_user on running_calls (user_id);
 -- Owner: budget. Usage of model calls by day and outcome. Outlives the records of the calls.
 create table model_usage (
     day text not null,                     -- yyyy-mm-dd in the time zone of the service
-    kind text not null check (kind in ('interpretation', 'chat', 'test')),
+    kind text not null check (kind = 'interpretation' or kind = 'chat' or kind = 'test'),
     provider text not null,
     model text not null,                   -- the requested model
     outcome text not null,
@@ -534,7 +537,8 @@ create index session_calls_by_session on session_calls (session_id);
 create table session_snapshots (
     id blob primary key,
     question_type text,                    -- a common type, or 'other'
-    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual', 'time', 'numbers')),
+    method text not null check (method = 'three_coins' or method = 'yarrow_stalks' or method = 'manual'
+        or method = 'time' or method = 'numbers'),
     lines text not null,
     primary_hexagram integer not null check (primary_hexagram between 1 and 64),
     relating_hexagram integer check (relating_hexagram between 1 and 64),
@@ -723,7 +727,7 @@ create table admins (
     id integer primary key autoincrement,
     name text not null unique,
     password_hash text not null,           -- Argon2id, PHC format
-    role text not null check (role in ('read-only', 'support', 'moderator', 'owner')),
+    role text not null check (role = 'read-only' or role = 'support' or role = 'moderator' or role = 'owner'),
     created_at integer not null
 ) strict;
 
@@ -762,7 +766,7 @@ create table api_keys (
     id integer primary key autoincrement,
     label text not null unique,
     key_sha256 blob not null unique,
-    role text not null check (role in ('read-only', 'support', 'moderator', 'owner')),
+    role text not null check (role = 'read-only' or role = 'support' or role = 'moderator' or role = 'owner'),
     created_at integer not null,
     expires_at integer,                    -- null: never
     last_used_at integer,
@@ -907,7 +911,8 @@ create table payment_orders (
     bonus integer not null check (bonus >= 0),
     first_bonus integer not null check (first_bonus >= 0),
     subject text not null,                 -- what the buyer sees at the provider
-    state text not null check (state in ('created', 'paid', 'credited', 'closed', 'refunded', 'review')),
+    state text not null check (state = 'created' or state = 'paid' or state = 'credited' or state = 'closed'
+        or state = 'refunded' or state = 'review'),
     reason text,                           -- reason for the review, or how it was settled
     trade_no text,                         -- the provider's trade number, once paid
     refunded_fen integer not null default 0 check (refunded_fen >= 0),
@@ -955,8 +960,8 @@ create table payment_callbacks (
     received_at integer not null,
     channel text not null,
     is_genuine integer not null check (is_genuine in (0, 1)),
-    verdict text not null check (verdict in ('credited', 'paid', 'closed', 'refunded', 'unchanged', 'review', 'rejected',
-        'failed')),
+    verdict text not null check (verdict = 'credited' or verdict = 'paid' or verdict = 'closed' or verdict = 'refunded'
+        or verdict = 'unchanged' or verdict = 'review' or verdict = 'rejected' or verdict = 'failed'),
     reason text,
     order_no text,                         -- a claim unless the callback is genuine
     trade_no text,
@@ -996,7 +1001,7 @@ create table payment_disputes (
     channel text not null,
     trade_no text not null,
     dispute_no text not null,
-    state text not null check (state in ('open', 'won', 'lost')),
+    state text not null check (state = 'open' or state = 'won' or state = 'lost'),
     reported_at integer not null,
     primary key (channel, trade_no, dispute_no)
 ) strict, without rowid;
@@ -1051,7 +1056,7 @@ create table store_purchases (
     asset text check (asset in ('coin', 'point')),
     coin_count integer not null default 0 check (coin_count >= 0), -- coins or points of the quantity, without bonus
     bonus integer not null default 0 check (bonus >= 0),
-    state text not null check (state in ('pending', 'credited', 'revoked', 'refused')),
+    state text not null check (state = 'pending' or state = 'credited' or state = 'revoked' or state = 'refused'),
     reason text,                           -- why it is refused
     country text,
     price_milli integer,                   -- of the quantity, in thousandths of the currency, if the store says it
@@ -1123,7 +1128,7 @@ create table preferences (
 create table notifications (
     id integer primary key autoincrement,
     ordinal integer unique,                -- of a broadcast; null for single recipients
-    kind text not null check (kind in ('system', 'account', 'activity', 'promotion')),
+    kind text not null check (kind = 'system' or kind = 'account' or kind = 'activity' or kind = 'promotion'),
     title text not null,
     body text not null,
     payload text not null,                 -- JSON
@@ -1206,7 +1211,7 @@ create table push_devices (
     id integer primary key autoincrement,
     user_id integer not null references users (id) on delete cascade,
     family blob not null,                  -- the sign-in that registered it, as in tokens
-    service text not null check (service in ('apns', 'fcm', 'http')),
+    service text not null check (service = 'apns' or service = 'fcm' or service = 'http'),
     token text not null,
     created_at integer not null,
     updated_at integer not null,           -- the last registration

@@ -109,7 +109,6 @@ const BOUNDED: &[&str] = &[
     "code_counts where counted_at <= ?1 order by counted_at limit ?2",
     "code_messages where address = ?1 order by asked_at desc, id desc limit ?2",
     "code_messages where outcome = 'refused' and address = ?1 order by asked_at desc limit 1",
-    "code_messages where asked_at <= ?1 order by asked_at limit ?2",
     "users where created_at >= ?1 and (created_at, id) < (?2, ?3) order by created_at desc, id desc limit ?4",
     "users where nickname <> '' and (nickname, id) > (?1, ?2) and nickname < ?3 order by nickname, id limit ?4",
     "suspensions where user_id = ?1 and scope = ?2 and lifted_at is null",

@@ -240,12 +240,12 @@ pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from code_messages where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` requests older than `age`.
+/// Deletes up to `limit` requests older than `age`, or dated further ahead than `age` by a wrong clock.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
-        "delete from code_messages where id in \
-         (select id from code_messages where asked_at <= ?1 order by asked_at limit ?2)",
-        (tx.now.minus(age).0, limit),
+        "delete from code_messages where id in (select id from code_messages order by id limit ?2) \
+         and (asked_at <= ?1 or asked_at > ?3)",
+        (tx.now.minus(age).0, limit, tx.now.plus(age).0),
     )
 }
 
