@@ -349,14 +349,18 @@ pub fn exists_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<b
     has_in(tx, user, state.surplus_through, local_record_id)
 }
 
+/// The JSON of a record as it was checked and stored: its data and the client's time.
+pub type StoredJson<'row> = [Option<&'row str>; 2];
+
 /// Passes the user's records to `each`, newest first, until it breaks; returns their total. Without a page, passes up
-/// to a thousand. Records are borrowed from the row, to save copies.
+/// to a thousand. Records are borrowed from the row, to save copies. They have a null in place of the JSON that is passed
+/// beside them.
 pub fn list(
     core: &Core,
     user: UserId,
     question_type: Option<&str>,
     page: Option<PageRequest>,
-    mut each: impl FnMut(HistoryRecord<'_>) -> Result<ControlFlow<()>>,
+    mut each: impl FnMut(HistoryRecord<'_>, StoredJson<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
     let page = page.unwrap_or(PageRequest::of_newest(UNPAGED));
     core.store.read(|tx| {
@@ -366,13 +370,14 @@ pub fn list(
             concat!(
                 "select ",
                 record_columns!(),
-                " from history where user_id = ?1 and sequence > ?5 \
+                ", bytes from history where user_id = ?1 and sequence > ?5 \
                  and (question_type = ?2 or ?2 is null) order by sequence desc limit ?3 offset ?4"
             ),
             (user.0, question_type, page.size, page.offset(), hidden_through),
             |row| {
                 found += 1;
-                each(record_of(row)?)
+                let (record, stored) = listed_record_of(row)?;
+                each(record, stored)
             },
         )?;
         let total = page.total_if_last(found).filter(|_| ended.is_continue());
@@ -645,15 +650,36 @@ fn new_row<'draft>(
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {
+    record_with(row, JsonText::from_stored)
+}
+
+/// Leaves the JSON as it is stored, because reading it takes more time than all the rest. A record that does not have its
+/// stored size was changed in the file, so its JSON is read.
+fn listed_record_of<'row>(row: &'row Row<'_>) -> RowResult<(HistoryRecord<'row>, StoredJson<'row>)> {
+    let mut stored = StoredJson::default();
+    let mut places = stored.iter_mut();
+    let record = record_with(row, |text| {
+        places.next().into_iter().for_each(|place| *place = Some(text));
+        JsonText::NULL
+    })?;
+    let more = |text: &&str| length(text) - length(JsonText::NULL.as_str());
+    let bytes = record.draft.bytes() + stored.iter().flatten().map(more).sum::<i64>();
+    if row.get::<i64>(9)? == bytes { Ok((record, stored)) } else { Ok((record_of(row)?, StoredJson::default())) }
+}
+
+fn record_with<'row>(
+    row: &'row Row<'_>,
+    mut json: impl FnMut(&'row str) -> JsonText<'row>,
+) -> RowResult<HistoryRecord<'row>> {
     let text = |column| row.optional_text(column);
     Ok(HistoryRecord {
         draft: HistoryDraft {
             local_record_id: row.text(0)?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),
-            json_data: text(3)?.map(JsonText::from_stored),
+            json_data: text(3)?.map(&mut json),
             ai_result: text(4)?.map(Cow::Borrowed),
-            client_timestamp: text(5)?.map(JsonText::from_stored),
+            client_timestamp: text(5)?.map(&mut json),
         },
         created_at: Timestamp(row.get(6)?),
         updated_at: Timestamp(row.get(7)?),

@@ -202,8 +202,8 @@ pub async fn list(
     let page = is_paged.then(|| page(&context, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     SerializedList::write(|items| {
-        history::list(&context.app.core, user.id, question_type, page, |record| {
-            items.push(&HistoryRecordResponse::new(&user, record))?;
+        history::list(&context.app.core, user.id, question_type, page, |record, stored| {
+            items.push(&HistoryRecordResponse::new(&user, record), stored.into_iter().flatten())?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
         })
     })
