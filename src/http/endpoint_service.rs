@@ -117,7 +117,7 @@ impl EndpointSpec {
         let headers = response.headers_mut();
         if let Some(budget) = self.budget {
             let holder = BudgetHolder { user: meta.user.get().copied(), client: meta.client };
-            budget.add_to(headers, &self.state.app, holder);
+            budget.add_to(headers, &self.state.app, holder, meta.budget_use());
         }
         if let Some((path, day)) = self.successor.zip(self.state.app.core.config.server.sunset) {
             announce_sunset(headers, path, day);

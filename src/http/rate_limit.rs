@@ -83,13 +83,15 @@ impl RateBudget {
         }
     }
 
-    /// Adds both headers to the response of an endpoint that has this budget.
-    pub fn add_to(self, headers: &mut HeaderMap, app: &App, holder: BudgetHolder) {
+    /// Adds both headers to the response of an endpoint that has this budget. `known` is what its write found.
+    pub fn add_to(self, headers: &mut HeaderMap, app: &App, holder: BudgetHolder, known: Option<WindowUse>) {
         insert(headers, POLICY, &policies(&self.limits(&app.core.config, holder)));
         // An error tells about the limit that it is about.
-        if !headers.contains_key(STATE)
-            && let Ok(Some(used)) = app.core.store.read(|tx| self.use_in(tx, &app.core.config, holder))
-        {
+        if headers.contains_key(STATE) {
+            return;
+        }
+        let read = || app.core.store.read(|tx| self.use_in(tx, &app.core.config, holder)).ok().flatten();
+        if let Some(used) = known.or_else(read) {
             insert(headers, STATE, &state(used.limit.name, used.remaining, used.frees_after));
         }
     }
@@ -113,9 +115,13 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 /// Formats limits. A limit without a time is switched off.
 fn policies(limits: &[RateLimit]) -> String {
-    let limits = limits.iter().filter(|limit| limit.window >= Duration::from_secs(1));
-    let policies = limits.map(|limit| format!("\"{}\";q={};w={}", limit.name, limit.quota, limit.window.as_secs()));
-    policies.collect::<Vec<_>>().join(", ")
+    let mut policies = String::with_capacity(64 * limits.len());
+    for limit in limits.iter().filter(|limit| limit.window >= Duration::from_secs(1)) {
+        let separator = if policies.is_empty() { "\"" } else { ", \"" };
+        policies.extend([separator, limit.name, "\";q=", itoa::Buffer::new().format(limit.quota)]);
+        policies.extend([";w=", itoa::Buffer::new().format(limit.window.as_secs())]);
+    }
+    policies
 }
 
 fn state(name: &str, remaining: u32, frees_after: Option<Duration>) -> String {

@@ -26,6 +26,7 @@ use crate::{
         content_negotiation::{language_tag, preferred_locale},
         held_bytes::{HeldBytes, HeldPools, Peer},
     },
+    store::sliding_window::WindowUse,
     types::{Locale, UserId},
 };
 
@@ -54,6 +55,8 @@ pub struct RequestMeta {
     pub user: OnceLock<UserId>,
     /// The user that an administrator's request is about, once it has been looked up.
     pub subject: OnceLock<UserId>,
+    /// What the caller has left of the endpoint's budget, if the operation found it out.
+    pub budget_use: OnceLock<(WindowUse, Instant)>,
     /// The reason that an administrator gave.
     pub reason: OnceLock<String>,
     /// The memory that the request holds, until the last part of the request and its response is gone.
@@ -75,6 +78,7 @@ impl RequestMeta {
             console: OnceLock::new(),
             user: OnceLock::new(),
             subject: OnceLock::new(),
+            budget_use: OnceLock::new(),
             reason: OnceLock::new(),
             held: HeldBytes::default(),
         }
@@ -97,6 +101,16 @@ impl RequestMeta {
             Caller::Admin(Identity::Key { id, .. }) => Some(Peer::Key(*id)),
         };
         self.held.admit(pools, known, self.client, headers)
+    }
+
+    /// Shows what the caller has left of the endpoint's budget now, so that the response needs no further read.
+    pub fn show_budget(&self, budget_use: WindowUse) {
+        self.budget_use.get_or_init(|| (budget_use, Instant::now()));
+    }
+
+    /// Returns what the caller has left of the endpoint's budget, if it is still known.
+    pub fn budget_use(&self) -> Option<WindowUse> {
+        self.budget_use.get().and_then(|(found, at)| found.after(at.elapsed()))
     }
 
     /// Returns the path template of the endpoint, or an empty text before one is matched.

@@ -87,7 +87,39 @@ pub struct WindowUse {
     pub frees_after: Option<Duration>,
 }
 
+impl WindowUse {
+    /// Returns the use after another row.
+    pub fn with_another(self) -> Self {
+        let frees_after = self.frees_after.or(Some(self.limit.window));
+        Self { remaining: self.remaining.saturating_sub(1), frees_after, ..self }
+    }
+
+    /// Returns the use after some time; none if a row has left the window.
+    pub fn after(self, elapsed: Duration) -> Option<Self> {
+        let Some(left) = self.frees_after else { return Some(self) };
+        let left = left.checked_sub(elapsed).filter(|left| !left.is_zero())?;
+        Some(Self { frees_after: Some(left), ..self })
+    }
+
+    /// Returns the use of an empty window.
+    pub const fn unused(limit: RateLimit) -> Self {
+        Self { limit, remaining: limit.quota, frees_after: None }
+    }
+}
+
 impl<K: SqlParameter> Window<K> {
+    /// Checks that the window accepts another row, and returns its use.
+    ///
+    /// # Errors
+    /// As [`require_open`].
+    pub fn require_open_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
+        let found = self.use_in(tx)?;
+        if found.remaining == 0 {
+            require_open([(self.limit, self.opens_after_in(tx)?)])?;
+        }
+        Ok(found)
+    }
+
     /// Returns the time until the window accepts another row.
     pub fn opens_after_in(&self, tx: &Read<'_>) -> Result<Duration> {
         let Some(newer) = self.limit.quota.checked_sub(1) else { return Ok(self.limit.window) };

@@ -108,6 +108,8 @@ pub struct SendReservation {
     id: i64,
     at: Timestamp,
     client: ClientNetworks,
+    /// What the client has left of its hour.
+    pub client_use: WindowUse,
 }
 
 /// Reserves one message in every budget. Logs a warning when half or all of the daily budget is spent.
@@ -120,7 +122,8 @@ pub fn reserve_in(
     recipient: &AddressHmac,
     client: &ClientNetworks,
 ) -> Result<SendReservation> {
-    let spent = require_budget_in(tx, limits, recipient, client)?.saturating_add(1);
+    let Spent { of_day, of_client } = require_budget_in(tx, limits, recipient, client)?;
+    let spent = of_day.saturating_add(1);
     let id = tx.insert(
         "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3)",
         (recipient.0.as_str(), &client.own, tx.now.0),
@@ -130,10 +133,24 @@ pub fn reserve_in(
     if spent == budget / 2 || spent == budget {
         tracing::warn!(spent, budget, "half or all of the daily budget for verification codes is spent");
     }
-    Ok(SendReservation { id, at: tx.now, client: client.clone() })
+    let limit = client_hourly_limit(limits);
+    let client_use = match of_client {
+        0 => WindowUse::unused(limit).with_another(),
+        _ => client_use_in(tx, limits, client)?,
+    };
+    Ok(SendReservation { id, at: tx.now, client: client.clone(), client_use })
 }
 
-/// Checks that every budget allows another message, and returns how much of the day's is spent. Reserves nothing.
+/// The codes sent so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// To all in the day.
+    of_day: u32,
+    /// To the client in the hour.
+    of_client: u32,
+}
+
+/// Checks that every budget allows another message, and returns how much is spent. Reserves nothing.
 ///
 /// # Errors
 /// As [`reserve_in`].
@@ -142,20 +159,25 @@ pub fn require_budget_in(
     limits: &AuthConfig,
     recipient: &AddressHmac,
     client: &ClientNetworks,
-) -> Result<u32> {
+) -> Result<Spent> {
     let mut waits = waits_of_address_in(tx, limits, recipient)?;
     let day = window_of_day(limits);
-    let (spent, wait) = day.state_in(tx)?;
+    let (of_day, wait) = day.state_in(tx)?;
+    let mut spent = Spent { of_day, of_client: 0 };
     waits.push((day.limit, wait));
     let (hourly, daily) = (client_hourly_limit(limits), client_daily_limit(limits));
-    let share = share_of_day(limits, spent);
+    let share = share_of_day(limits, of_day);
     for ((subject, in_hour), (_, in_day)) in client.limits(hourly.quota).zip(client.limits(daily.quota)) {
         let around = [
             RateLimit { name: "codes-network-hour", quota: in_hour, ..hourly },
             RateLimit { name: "codes-network-day", quota: in_day.min(share), ..daily },
         ];
-        let of_subject = if subject == client.own { [hourly, daily] } else { around };
+        let is_client = subject == client.own;
+        let of_subject = if is_client { [hourly, daily] } else { around };
         let states = counts::states_in(tx, CountedEvent::Sent, subject, of_subject)?;
+        if is_client {
+            spent.of_client = states[0].0;
+        }
         waits.extend(of_subject.into_iter().zip(states.map(|(_, wait)| wait)));
     }
     sliding_window::require_open(waits)?;
@@ -192,18 +214,21 @@ fn share_of_day(limits: &AuthConfig, spent: u32) -> u32 {
     (limits.sends_per_day.saturating_sub(spent) / SHARE).max(limits.sends_per_client_hour)
 }
 
-/// Checks that the client's networks have not sent too many wrong codes. A client may send as many as would use up all
-/// attempts at the codes that it may request.
+/// Checks that the client's networks have not sent too many wrong codes, and returns how many the client itself has sent. A
+/// client may send as many as would use up all attempts at the codes that it may request.
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<()> {
-    let mut waits = Vec::new();
+pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<u32> {
+    let (mut waits, mut of_client) = (Vec::new(), None);
     for (subject, quota) in client.limits(attempts_limit(limits).quota) {
         let limit = RateLimit { quota, ..attempts_limit(limits) };
-        waits.push((limit, CountedWindow { limit, event: CountedEvent::Wrong, subject }.state_in(tx)?.1));
+        let (used, wait) = CountedWindow { limit, event: CountedEvent::Wrong, subject }.state_in(tx)?;
+        of_client.get_or_insert(used);
+        waits.push((limit, wait));
     }
-    sliding_window::require_open(waits)
+    sliding_window::require_open(waits)?;
+    Ok(of_client.unwrap_or_default())
 }
 
 /// Returns the limit on the interval between codes for one address.
@@ -332,11 +357,12 @@ pub fn consume_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Res
     attempt.delete_code_in(tx)
 }
 
-/// Verifies the code, or counts a failed attempt. The caller deletes the code in the same operation.
+/// Verifies the code, or counts a failed attempt. The caller deletes the code in the same operation. Returns how many more
+/// wrong codes the client may send.
 ///
 /// # Errors
 /// As [`verify_any_in`].
-pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<()> {
+pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<WindowUse> {
     verify_any_in(tx, limits, &attempt.client, std::slice::from_ref(attempt))
 }
 
@@ -345,12 +371,18 @@ pub fn verify_in(tx: &Write<'_>, limits: &AuthConfig, attempt: &Attempt) -> Resu
 /// # Errors
 /// `invalid_code`, whether the code is wrong, expired, used or out of attempts. The attempt stays counted.
 /// `too_many_requests` for a client with too many of them.
-pub fn verify_any_in(tx: &Write<'_>, limits: &AuthConfig, client: &ClientNetworks, attempts: &[Attempt]) -> Result<()> {
-    require_attempt_in(tx, limits, client)?;
+pub fn verify_any_in(
+    tx: &Write<'_>,
+    limits: &AuthConfig,
+    client: &ClientNetworks,
+    attempts: &[Attempt],
+) -> Result<WindowUse> {
+    let wrong = require_attempt_in(tx, limits, client)?;
     let mut failed = Vec::with_capacity(attempts.len());
     for attempt in attempts {
         match matches_in(tx, limits, attempt)? {
-            Some(true) => return Ok(()),
+            Some(true) if wrong == 0 => return Ok(WindowUse::unused(attempts_limit(limits))),
+            Some(true) => return attempts_use_in(tx, limits, client),
             Some(false) => failed.push(attempt),
             None => {}
         }
@@ -391,12 +423,13 @@ pub fn erase_in(tx: &Write<'_>, recipient: &AddressHmac) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` sends, and as many counts, that are older than every window.
+/// Deletes up to `limit` sends, and as many counts, that are older than every window. Sends that a wrong clock dated further
+/// ahead go too: they are deleted in the order of their ids, so that no index by time is needed.
 pub fn delete_old_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     let sends = tx.execute(
-        "delete from code_sends where id in \
-         (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
-        (tx.now.minus(age).0, limit),
+        "delete from code_sends where id in (select id from code_sends order by id limit ?2) \
+         and (sent_at <= ?1 or sent_at > ?3)",
+        (tx.now.minus(age).0, limit, tx.now.plus(age).0),
     )?;
     Ok(sends + counts::delete_older_in(tx, age, limit)?)
 }

@@ -61,7 +61,7 @@ impl OwnCode {
             let attempt = |&purpose| Attempt::new(key, address.as_str(), purpose, code, client.clone());
             attempts.extend(Purpose::ALL.iter().map(attempt));
         }
-        codes::verify_any_in(tx, limits, &client, &attempts).map_err(|error| match error.code {
+        codes::verify_any_in(tx, limits, &client, &attempts).map(drop).map_err(|error| match error.code {
             Code::InvalidCode => Error::new(Code::StepUpRequired)
                 .detail((
                     "The code is wrong, expired or already used. Request a new code, or sign in again.",

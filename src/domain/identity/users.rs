@@ -135,9 +135,13 @@ pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
         Address::Phone(_) => "insert into users (phone_number, created_at) values (?1, ?2)",
         Address::Email(_) => "insert into users (email, created_at) values (?1, ?2)",
     };
-    let id = tx.insert(sql, (address.as_str(), tx.now.0))?;
-    tell_created_in(tx, UserId(id))?;
-    find_in(tx, UserId(id))
+    let id = UserId(tx.insert(sql, (address.as_str(), tx.now.0))?);
+    tell_created_in(tx, id)?;
+    let (phone_number, email) = match address.clone() {
+        Address::Phone(number) => (Some(number), None),
+        Address::Email(email) => (None, Some(email)),
+    };
+    Ok(User { id, phone_number, email, created_at: tx.now })
 }
 
 fn tell_created_in(tx: &Write<'_>, user: UserId) -> Result<()> {

@@ -68,6 +68,7 @@ pub async fn send_code(
         client: context.meta.client,
     };
     let sent = context.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
+    context.meta.show_budget(sent.client_use);
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(CodeSent { phone_number, expires_in, resend_after }))
 }
@@ -115,6 +116,7 @@ pub async fn login(
         client: context.meta.client,
     };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
+    signed_in.attempts.into_iter().for_each(|attempts| context.meta.show_budget(attempts));
     Ok(Json(signed_in.into()))
 }
 

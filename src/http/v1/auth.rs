@@ -80,6 +80,7 @@ pub async fn send_code(
         client: context.meta.client,
     };
     let sent = context.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
+    context.meta.show_budget(sent.client_use);
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(EmailCodeSent { email, expires_in, resend_after }))
 }
@@ -141,6 +142,7 @@ pub async fn login(context: RequestContext, login: EmailSignInParams) -> Result<
     let code = login.code.0.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code, client: context.meta.client };
     let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
+    signed_in.attempts.into_iter().for_each(|attempts| context.meta.show_budget(attempts));
     respond(&context, &signed_in)
 }
 

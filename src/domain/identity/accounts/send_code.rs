@@ -31,7 +31,7 @@ use crate::{
         email::letter::Letter,
         sms::{CodeMessage, SmsSender},
     },
-    store::Write,
+    store::{Write, sliding_window::WindowUse},
     types::{Locale, PhoneNumber, Secret, random_digits},
 };
 
@@ -83,6 +83,8 @@ pub struct CodeRequest {
 pub struct CodeTerms {
     pub expires_in: Duration,
     pub resend_after: Duration,
+    /// What the client has left of its hour.
+    pub client_use: WindowUse,
 }
 
 /// Sends a code. Blocks on the provider. Treats known and unknown addresses alike.
@@ -94,7 +96,6 @@ pub struct CodeTerms {
 pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms> {
     let core = &sender.core;
     let config = Arc::clone(&core.config);
-    let sent = CodeTerms { expires_in: lifetime(core, &request.address), resend_after: config.auth.resend_after };
     let fixed = config.auth.review_accounts.get(request.address.as_str());
     let code = match fixed {
         Some(fixed) => Secret::from_text(fixed.expose_secret()),
@@ -108,7 +109,8 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
     let reserved = new_code.clone();
     let (reservation, message) = core
         .store
-        .write(move |tx| {
+        .write_without_savepoint(move |tx| {
+            // Fails before its first change only.
             let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &reserved.client)?;
             if is_fixed {
                 codes::store_fixed_in(tx, &config.auth, &reserved)?;
@@ -120,6 +122,11 @@ pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<CodeTerms
         .wait()
         .inspect_err(record_refusal)?;
     sender.metrics.asked.add(1);
+    let sent = CodeTerms {
+        expires_in: lifetime(core, &request.address),
+        resend_after: core.config.auth.resend_after,
+        client_use: reservation.client_use,
+    };
     let failure = match deliver(sender, request, &code, is_fixed) {
         Ok(Some(receipt)) => {
             sender.metrics.sent.add(1);
@@ -193,7 +200,7 @@ fn record_refusal(core: &Core, code: &NewCode, channel: Channel, error: &Error) 
 
 /// Records an outcome. The request does not fail if it cannot be recorded, because the message may be on its way.
 fn record_outcome(core: &Core, message: MessageId, finished: Finished) {
-    warn_unrecorded(core.store.write(move |tx| messages::finish_in(tx, message, &finished)).wait());
+    warn_unrecorded(core.store.write_without_savepoint(move |tx| messages::finish_in(tx, message, &finished)).wait());
 }
 
 fn warn_unrecorded(recorded: Result<()>) {

@@ -22,7 +22,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Pending, Write},
+    store::{Pending, Write, sliding_window::WindowUse},
     types::{Secret, UserId},
 };
 
@@ -48,6 +48,8 @@ pub struct SignedIn {
     pub points: EmailPoints,
     /// The outcome of the invite code, if there was one: its reward, or the reason why there is none.
     pub invite: Option<Result<Redeemed, Code>>,
+    /// How many more wrong codes the client may send, for a sign-in by code.
+    pub attempts: Option<WindowUse>,
 }
 
 /// Exchanges an address and its code for a token, and creates the account if the address is new. An invalid invite code
@@ -64,36 +66,35 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
     let metrics = Arc::clone(&code_sender.metrics);
     core.store.write_without_savepoint(move |tx| {
-        metrics.count_verification(codes::verify_in(tx, &config.auth, &attempt))?;
+        let attempts = metrics.count_verification(codes::verify_in(tx, &config.auth, &attempt))?;
         let known = users::find_by_address_in(tx, &address)?;
         if let Some(user) = &known {
             suspensions::require_none_in(tx, user.id, &config.limits.time_zone)?;
         }
-        let signed_in = match known {
-            Some(user) if invite_code.is_none() => issue_token_in(tx, &config.auth, user, &label)?,
-            // Several changes: a failure undoes all of them.
-            known => tx.attempt(|tx| {
-                let is_new_user = known.is_none();
-                let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
-                let mut points = EmailPoints::default();
-                if is_new_user {
-                    coins::open_in(tx, &key, user.id, address.as_str(), config.coins.initial)?;
-                    points = grant_email_points_in(tx, &key, user.id, &address, false, terms)?;
-                }
-                let redeem = |code| try_redeem_in(tx, &key, &config.points, user.id, code);
-                let invite = invite_code.as_ref().map(redeem).transpose()?;
-                Ok(SignedIn { is_new_user, points, invite, ..issue_token_in(tx, &config.auth, user, &label)? })
-            })?,
+        let is_new_user = known.is_none();
+        let enter = |tx: &Write<'_>| {
+            let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
+            let mut points = EmailPoints::default();
+            if is_new_user {
+                coins::open_in(tx, &key, user.id, address.as_str(), config.coins.initial)?;
+                points = grant_email_points_in(tx, &key, user.id, &address, false, terms)?;
+            }
+            let redeem = |code| try_redeem_in(tx, &key, &config.points, user.id, code);
+            let invite = invite_code.as_ref().map(redeem).transpose()?;
+            Ok(SignedIn { is_new_user, points, invite, ..issue_token_in(tx, &config.auth, user, &label)? })
         };
+        // A posting to the ledger may be refused after the first change, which is then undone.
+        let posts = config.coins.initial > 0 || matches!(address, Address::Email(_));
+        let signed_in = if invite_code.is_some() || is_new_user && posts { tx.attempt(enter)? } else { enter(tx)? };
         attempt.delete_code_in(tx)?;
-        Ok(signed_in)
+        Ok(SignedIn { attempts: Some(attempts), ..signed_in })
     })
 }
 
 /// Issues a token to an existing user.
 pub(super) fn issue_token_in(tx: &Write<'_>, limits: &AuthConfig, user: User, label: &str) -> Result<SignedIn> {
     let issued = tokens::issue_in(tx, limits, &user, label)?;
-    Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None })
+    Ok(SignedIn { user, issued, is_new_user: false, points: EmailPoints::default(), invite: None, attempts: None })
 }
 
 /// A new address and the code that was sent to it.
