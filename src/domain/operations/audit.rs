@@ -215,9 +215,8 @@ fn seal(keys: &ServerKey, id: i64, at: Timestamp, event: &AuditEvent) -> [u8; 16
     let user = optional(event.user.map(|user| user.to_string()));
     let [reason, client, system_user] =
         [&event.reason, &event.client_ip, &event.system_user].map(|text| optional(text.clone()));
-    let columns =
-        [&id, &at, &event.actor, &event.action, &user, &reason, &outcome, &client, &event.request_id, &system_user];
-    keys.seal_row("audit", &columns.map(String::as_str))
+    let AuditEvent { actor, action, request_id, .. } = event;
+    keys.seal_row(&["audit", &id, &at, actor, action, &user, &reason, &outcome, &client, request_id, &system_user])
 }
 
 /// Passes every row that is missing or not genuine to a function, in words.

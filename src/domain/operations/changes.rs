@@ -396,7 +396,7 @@ impl Page<'_> {
 }
 
 fn seal(keys: &ServerKey, user: UserId, numbers: &[u8]) -> [u8; SEAL_BYTES] {
-    keys.seal_row("changes", &[&user.to_string(), &URL_SAFE_NO_PAD.encode(numbers)])
+    keys.seal_row(&["changes", &user.to_string(), &URL_SAFE_NO_PAD.encode(numbers)])
 }
 
 #[cfg(test)]

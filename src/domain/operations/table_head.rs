@@ -62,5 +62,5 @@ fn find_in(tx: &Read<'_>, name: &str) -> Result<Option<Head>> {
 }
 
 fn seal(keys: &ServerKey, name: &str, last: i64) -> String {
-    hex(&keys.seal_row("head", &[name, &last.to_string()]))
+    hex(&keys.seal_row(&["head", name, &last.to_string()]))
 }

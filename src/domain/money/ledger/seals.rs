@@ -29,19 +29,25 @@ pub(super) struct EntryFields<'entry> {
 
 /// Returns the seal of an entry.
 pub(super) fn of_entry(keys: &ServerKey, entry: &EntryFields<'_>) -> [u8; 16] {
+    let mut texts = [itoa::Buffer::new(); 5];
     let numbers = [entry.user.0, entry.sequence, entry.delta, entry.balance_after, entry.created_at.0];
-    let [user, sequence, delta, after, at] = numbers.map(|number| number.to_string());
+    let [user, sequence, delta, after, at] = write_all(&mut texts, numbers);
     // A missing reference differs from an empty one.
     let reference = entry.reference.map_or_else(String::new, |reference| format!("={reference}"));
-    let columns: [&str; 8] = [&user, entry.asset.name(), &sequence, &delta, &after, entry.kind.name(), &reference, &at];
-    keys.seal_row("ledger_entries", &columns)
+    let (asset, kind) = (entry.asset.name(), entry.kind.name());
+    keys.seal_row(&["ledger_entries", user, asset, sequence, delta, after, kind, &reference, at])
 }
 
 /// Returns the seal of an account.
 pub(super) fn of_account(keys: &ServerKey, user: UserId, asset: Asset, balance: i64, last_sequence: i64) -> [u8; 16] {
-    let [user, balance, last] = [user.0, balance, last_sequence].map(|number| number.to_string());
-    let columns: [&str; 4] = [&user, asset.name(), &balance, &last];
-    keys.seal_row("balances", &columns)
+    let mut texts = [itoa::Buffer::new(); 3];
+    let [user, balance, last] = write_all(&mut texts, [user.0, balance, last_sequence]);
+    keys.seal_row(&["balances", user, asset.name(), balance, last])
+}
+
+fn write_all<const COUNT: usize>(texts: &mut [itoa::Buffer; COUNT], numbers: [i64; COUNT]) -> [&str; COUNT] {
+    let mut numbers = numbers.into_iter();
+    texts.each_mut().map(|text| text.format(numbers.next().unwrap_or_default()))
 }
 
 /// Returns true if a stored seal is right, or if no key is known.
