@@ -9,6 +9,9 @@ use std::borrow::Cow;
 
 use crate::providers::percent;
 
+/// Bytes in which most order strings find room.
+const USUAL_LENGTH: usize = 1024;
+
 /// A decoded parameter: name and value.
 pub type FormField = (String, String);
 
@@ -39,9 +42,21 @@ pub fn decode(body: &[u8]) -> Result<Vec<FormField>, FormFault> {
 
 /// Encodes `name=value&…` in the order given.
 pub(super) fn encode_all<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
-    let pairs: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{}={}", name.as_ref(), percent::encode(value.as_ref()))).collect();
-    pairs.join("&")
+    join(borrowed(fields), |text, value| text.extend(percent::pieces(value)))
+}
+
+/// Writes `name=value&…`, each value by `write`.
+fn join<'field>(
+    fields: impl Iterator<Item = (&'field str, &'field str)>,
+    write: impl Fn(&mut String, &'field str),
+) -> String {
+    let mut text = String::with_capacity(USUAL_LENGTH);
+    for (name, value) in fields {
+        let separator = if text.is_empty() { "" } else { "&" };
+        text.extend([separator, name, "="]);
+        write(&mut text, value);
+    }
+    text
 }
 
 /// Returns the text that a request signs: all fields but `sign`, without empty ones, sorted by name, joined without
@@ -101,8 +116,7 @@ fn borrowed<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> im
 
 fn canonical_text(mut signed: Vec<(&str, &str)>) -> String {
     signed.sort_by_key(|&(name, _)| name);
-    let pairs: Vec<String> = signed.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    pairs.join("&")
+    join(signed.into_iter(), |text, value| text.push_str(value))
 }
 
 fn decode_pair(segment: &[u8]) -> Option<(String, Vec<u8>)> {

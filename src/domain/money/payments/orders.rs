@@ -112,7 +112,7 @@ pub fn create(
     let config = Arc::clone(&payments.core.config);
     let gateway = Arc::clone(&payments.channels.for_new_order(channel)?.gateway);
     let payer = gateway.payer(client);
-    Ok(payments.core.store.write(move |tx| {
+    Ok(payments.core.store.write_without_savepoint(move |tx| {
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let (product, amount) = match &ordered {
