@@ -15,10 +15,7 @@ use crate::{
     app::App,
     domain::{
         divination::help::Asker,
-        identity::{
-            preferences,
-            users::{self, User},
-        },
+        identity::users::{self, User},
         money::{coins::GrantLimit, ledger::Authority},
         operations::{
             admins::{Identity, roles::Role},
@@ -83,8 +80,8 @@ impl RequestContext {
     /// As [`Self::user`].
     pub fn written(&self, question: &str) -> Result<Written> {
         let (core, user) = (&self.app.core, self.user()?);
-        let locale = preferences::locale(core, user, self.locale())?;
-        Ok(Asker::find(core, user, language_tag(&self.headers), locale)?.written(question, locale))
+        let asker = Asker::find(core, user, language_tag(&self.headers), self.locale())?;
+        Ok(asker.written(question, asker.locale.unwrap_or(self.locale())))
     }
 
     /// Returns true if the client accepts an event stream and does not prefer JSON.

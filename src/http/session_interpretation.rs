@@ -27,7 +27,6 @@ use crate::{
                 interpretation::{self, Existing, InterpretationRequest, PendingCall, Preparation},
             },
         },
-        identity::preferences,
         moderation::risk::Risk,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
@@ -70,7 +69,8 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     {
         return answer(context, listener, last_event.position).await.map(MaybeReplayed::Fresh);
     }
-    match interpretation::find_existing(&context.app.core, &request)? {
+    let risk = session.risk();
+    match interpretation::find_existing(&context.app.core, &request, &session, risk)? {
         Some(Existing::Stored(record)) => {
             return answer(context, context.live.listen_to_stored(*record), 0).await.map(MaybeReplayed::Fresh);
         }
@@ -82,7 +82,7 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     let (listener, writer) = context.live.join_or_begin(&session.id)?;
     let Some(writer) = writer else { return joined(context, listener, request.once).await };
-    tokio::spawn(run(Arc::clone(&context.app), writer, request, session.risk()));
+    tokio::spawn(run(Arc::clone(&context.app), writer, request, risk));
     answer(context, listener, 0).await.map(MaybeReplayed::Fresh)
 }
 
@@ -137,7 +137,7 @@ async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, 
         Err(error) => return writer.end(Err(error)),
     };
     let call = tokio::task::spawn_blocking(move || {
-        let outcome = prepare_and_call(&app, &writer, request);
+        let outcome = prepare_and_call(&app, &writer, request, risk);
         // A listener that reads the end may begin the next call at once.
         drop(permit);
         writer.end(outcome);
@@ -147,9 +147,13 @@ async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, 
     }
 }
 
-fn prepare_and_call(app: &App, writer: &LiveWriter, request: InterpretationRequest) -> Result<CallRecord> {
-    let locale = preferences::locale(&app.core, request.user, request.locale)?;
-    match interpretation::prepare(&app.model_calls, InterpretationRequest { locale, ..request })? {
+fn prepare_and_call(
+    app: &App,
+    writer: &LiveWriter,
+    request: InterpretationRequest,
+    risk: Option<Risk>,
+) -> Result<CallRecord> {
+    match interpretation::prepare(&app.model_calls, request, risk)? {
         Preparation::Existing(Existing::Stored(record) | Existing::Replayed(record)) => Ok(*record),
         // Another request with the same key was refused meanwhile. The next one gets the stored error.
         Preparation::Existing(Existing::Refused(_)) => Err(Code::AlreadyRunning.into()),

@@ -169,7 +169,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + other
 }
 
-/// Reserves the amount that a call may use, and returns the day whose budget it is.
+/// Reserves the amount that a call may use, and returns the day whose budget it is. Changes nothing if it fails.
 ///
 /// # Errors
 /// `budget_spent` if the budget of the user or of all users is used up, counting running calls.
@@ -184,7 +184,8 @@ pub fn reserve_in(
     if amount == Amount::default() {
         return Ok(day);
     }
-    for (owner, limits) in [(ALL_USERS, global_limits(settings)), (user, user_limits(settings))] {
+    let owners = [(ALL_USERS, global_limits(settings)), (user, user_limits(settings))];
+    for (owner, limits) in owners {
         let spent = spent_in(tx, &day, owner)?;
         if limits.tokens.is_some_and(|limit| spent.tokens >= limit)
             || limits.cost.is_some_and(|limit| spent.cost >= limit)
@@ -196,6 +197,8 @@ pub fn reserve_in(
             };
             return Err(Error::new(Code::BudgetSpent).detail(detail).retry_after(zone.tomorrow(tx.now).since(tx.now)));
         }
+    }
+    for (owner, _) in owners {
         tx.execute(
             "insert into model_spending (day, user_id, tokens, cost_micros, reserved_tokens, reserved_cost_micros) \
              values (?1, ?2, 0, 0, ?3, ?4) on conflict (day, user_id) do update set \
@@ -308,12 +311,11 @@ fn crossed_percentage(after: u64, charged: u64, limit: u64) -> Option<u64> {
 }
 
 fn charge_in(tx: &Write<'_>, reservation: &Reservation, owner: UserId, charged: Amount) -> Result<Amount> {
-    // The row is missing if the user was deleted meanwhile.
-    let after = tx.first(
+    tx.execute(
         "update model_spending set tokens = tokens + ?3, cost_micros = cost_micros + ?4, \
          reserved_tokens = case when reserved_tokens > ?5 then reserved_tokens - ?5 else 0 end, \
          reserved_cost_micros = case when reserved_cost_micros > ?6 then reserved_cost_micros - ?6 else 0 end \
-         where day = ?1 and user_id = ?2 returning tokens, cost_micros",
+         where day = ?1 and user_id = ?2",
         (
             &reservation.day,
             owner.0,
@@ -322,9 +324,10 @@ fn charge_in(tx: &Write<'_>, reservation: &Reservation, owner: UserId, charged: 
             stored(reservation.amount.tokens),
             stored(reservation.amount.cost.0),
         ),
-        amount_of,
     )?;
-    Ok(after.unwrap_or_default())
+    // The row is missing if the user was deleted meanwhile.
+    let sql = "select tokens, cost_micros from model_spending where day = ?1 and user_id = ?2";
+    Ok(tx.first(sql, (&reservation.day, owner.0), amount_of)?.unwrap_or_default())
 }
 
 fn spent_in(tx: &Read<'_>, day: &str, owner: UserId) -> Result<Amount> {

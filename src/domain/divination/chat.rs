@@ -37,7 +37,7 @@ use crate::{
     },
     store::{
         Read, Write,
-        sliding_window::{PURGE_BATCH, is_purge_due},
+        sliding_window::{PURGE_BATCH, WindowUse, is_purge_due},
     },
     types::{Date, LanguageTag, Locale, MicroAmount, Timestamp, UserId},
 };
@@ -64,8 +64,17 @@ pub struct PreparedChat {
     pub trace_id: String,
     /// True if the answer begins with the service's own words, which no document of the provider has.
     pub is_of_service: bool,
+    /// How many more calls the user may make, if this one was counted.
+    pub budget_use: Option<WindowUse>,
     user: UserId,
     request: ModelRequest,
+}
+
+/// The risk of a conversation, and the message that has it.
+#[derive(Clone, Debug)]
+pub struct ChatRisk {
+    pub risk: Risk,
+    message: String,
 }
 
 /// The complete answer of the model.
@@ -104,17 +113,29 @@ pub struct ChatContext {
 ///
 /// # Errors
 /// `content_rejected` if moderation rejects the message; `too_many_requests`; `budget_spent`.
-pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation) -> Result<PreparedChat> {
+pub fn prepare(
+    calls: &ModelCalls,
+    user: UserId,
+    mut conversation: Conversation,
+    risk: Option<ChatRisk>,
+) -> Result<PreparedChat> {
     // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = calls.core.config.llm.calls_per_user_hour;
-    let (risk, help) = find_help(calls, user, &conversation)?.unzip();
+    let asker = Asker::find(&calls.core, user, conversation.tag, conversation.locale)?;
+    conversation.locale = asker.locale.unwrap_or(conversation.locale);
+    let answer_to = |risk: &ChatRisk| calls.help_for(risk.risk, &risk.message, &asker, HelpOccasion::Chat);
+    let help = risk.as_ref().map(answer_to);
     let is_limited = help.as_ref().is_none_or(|help| !help.is_whole);
-    if is_limited {
-        calls.core.store.read(|tx| hourly_limit::check_in(tx, user, UserCall::Chat, allowed))?;
-    }
+    let profile = calls.core.store.read(|tx| {
+        if is_limited {
+            hourly_limit::check_in(tx, user, UserCall::Chat, allowed)?;
+        }
+        users::profile_in(tx, user)
+    })?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = ScreenedField { name: "messages", content_type: ContentType::Question, text: last };
-    let written = Asker::find(&calls.core, user, conversation.tag, conversation.locale)?.language_of(last);
+    let written = asker.language_of(last);
+    let risk = risk.map(|risk| risk.risk);
     let mut screening = match moderation::screen_question(&calls.moderation, user, risk, &[field]) {
         Ok(screening) => screening,
         Err(refusal) => return refusal.record::<PreparedChat>(&calls.core).wait(),
@@ -123,7 +144,6 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     if let (Some(masked), Some(last)) = (screening.replacement("messages"), conversation.messages.last_mut()) {
         last.content = masked;
     }
-    let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;
     let trace_id = model_calls::new_trace_id()?;
     let message_count = conversation.messages.len();
     let version = calls.prompts.version(PromptKind::Chat, conversation.locale);
@@ -131,34 +151,32 @@ pub fn prepare(calls: &ModelCalls, user: UserId, mut conversation: Conversation)
     let request = request(calls, &trace_id, &profile, conversation, help, written);
     let call = calls.new_call(user, UserCall::Chat, &request);
     let config = Arc::clone(&calls.core.config);
-    let begin = calls.core.store.write(move |tx| {
-        if is_limited {
-            hourly_limit::count_in(tx, user, UserCall::Chat, allowed)?;
-        }
+    let begin = calls.core.store.write_without_savepoint(move |tx| {
+        users::require_in(tx, user)?;
+        let check = || hourly_limit::check_in(tx, user, UserCall::Chat, allowed);
+        let before = is_limited.then(check).transpose()?;
         running_calls::begin_in(tx, &config, &call)?;
+        // Nothing fails from here on.
+        if is_limited {
+            hourly_limit::count_in(tx, user, UserCall::Chat)?;
+        }
         reviews::add_in(tx, &reviewed)?;
         let id = begin_in(tx, &call, message_count, &version)?;
-        delete_surplus_in(tx, user, id, config.max_records_per_user())
+        delete_surplus_in(tx, user, id, config.max_records_per_user())?;
+        Ok(before.map(WindowUse::with_another))
     });
-    begin.wait()?;
+    let budget_use = begin.wait()?;
     if let Some(class) = class {
         calls.help.count(class);
     }
-    Ok(PreparedChat { trace_id, is_of_service: class.is_some(), user, request })
+    Ok(PreparedChat { trace_id, is_of_service: class.is_some(), budget_use, user, request })
 }
 
-/// Returns the gravest risk of the user's last messages, and the message that has it.
-pub fn risk_of(messages: &[ModelMessage]) -> Option<(Risk, &ModelMessage)> {
+/// Returns the gravest risk of the user's last messages.
+pub fn risk_of(messages: &[ModelMessage]) -> Option<ChatRisk> {
     let of_user = messages.iter().rev().filter(|message| message.role == MessageRole::User);
     let risks = of_user.take(RISK_MESSAGES).filter_map(|message| Some((classify(&message.content)?, message)));
-    risks.min_by_key(|(risk, _)| *risk)
-}
-
-/// Returns the gravest risk of the user's last messages and the answer to it.
-fn find_help(calls: &ModelCalls, user: UserId, conversation: &Conversation) -> Result<Option<(Risk, HelpAnswer)>> {
-    let Some((risk, message)) = risk_of(&conversation.messages) else { return Ok(None) };
-    let caller = (user, conversation.tag, conversation.locale);
-    Ok(Some((risk, calls.help_for_user(risk, &message.content, caller, HelpOccasion::Chat)?)))
+    risks.min_by_key(|(risk, _)| *risk).map(|(risk, message)| ChatRisk { risk, message: message.content.clone() })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
@@ -301,7 +319,6 @@ fn delete_surplus_in(tx: &Write<'_>, user: UserId, newest: i64, kept: u32) -> Re
 
 /// Returns the id of the record.
 fn begin_in(tx: &Write<'_>, call: &NewCall, messages: usize, version: &str) -> Result<i64> {
-    users::require_in(tx, call.user)?;
     tx.insert(
         "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
          values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",

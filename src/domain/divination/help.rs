@@ -187,7 +187,7 @@ impl Numbers {
 }
 
 impl Asker {
-    /// Returns what the service knows about a user who asks.
+    /// Returns what the service knows about a user who asks. `locale` is the language of a user who prefers none.
     pub fn find(core: &Core, user: UserId, tag: LanguageTag, locale: Locale) -> Result<Self> {
         core.store.read(|tx| {
             let phone = users::find_in(tx, user)?.phone_number;
@@ -198,7 +198,7 @@ impl Asker {
             let script = preferences.script.or(tag.is_traditional.then_some(ChineseScript::Traditional));
             Ok(Self {
                 time_zone: preferences.time_zone.map(|zone| zone.to_string()),
-                locale: Some(locale),
+                locale: Some(preferences.locale.unwrap_or(locale)),
                 prefers_traditional: script.map_or(writes_traditional, |script| script == ChineseScript::Traditional),
                 script,
                 region,

@@ -23,7 +23,7 @@ use crate::{
     domain::identity::suspensions,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     providers::Failure,
-    store::Pending,
+    store::{Pending, Read},
     types::{SuspensionScope, UserId},
 };
 
@@ -78,14 +78,26 @@ impl Refusal {
 /// # Errors
 /// `too_many_requests`.
 pub fn check_rate_limits(moderation: &Moderation, user: UserId, texts: usize) -> Result<()> {
-    let Moderation { core, external_quota, .. } = moderation;
+    let policy = moderation.core.store.read(|tx| {
+        check_violations_in(tx, moderation, user)?;
+        policy::current_in(tx)
+    })?;
+    consume_external_quota(moderation, policy, user, texts)
+}
+
+fn check_violations_in(tx: &Read<'_>, moderation: &Moderation, user: UserId) -> Result<()> {
     // A limit of zero turns model calls off; other texts must still be checked.
-    let allowed = core.config.llm.calls_per_user_hour.max(1);
-    core.store.read(|tx| violations::check_rate_limit_in(tx, user, allowed))?;
-    if !is_external_active(core) {
-        return Ok(());
+    violations::check_rate_limit_in(tx, user, moderation.core.config.llm.calls_per_user_hour.max(1))
+}
+
+fn consume_external_quota(moderation: &Moderation, policy: Policy, user: UserId, texts: usize) -> Result<()> {
+    let Moderation { core, external_quota, .. } = moderation;
+    match policy.service {
+        Service::External => {
+            external_quota.consume(user, texts, core.config.moderation.texts_per_user_hour, Instant::now())
+        }
+        Service::Local => Ok(()),
     }
-    external_quota.consume(user, texts, core.config.moderation.texts_per_user_hour, Instant::now())
 }
 
 /// The allowed texts of a user: what to store of them, and what moderators review.
@@ -118,11 +130,15 @@ pub fn screen(moderation: &Moderation, user: UserId, fields: &[ScreenedField<'_>
     if fields.is_empty() {
         return Ok(Screening::default());
     }
-    check_rate_limits(moderation, user, fields.len()).map_err(Refusal::without_violation)?;
-    let is_watched = is_watched(&moderation.core, user).map_err(Refusal::without_violation)?;
+    let standing = moderation.core.store.read(|tx| {
+        check_violations_in(tx, moderation, user)?;
+        Ok((policy::current_in(tx)?, is_watched_in(tx, user)?))
+    });
+    let (policy, is_watched) = standing.map_err(Refusal::without_violation)?;
+    consume_external_quota(moderation, policy, user, fields.len()).map_err(Refusal::without_violation)?;
     let (mut rejections, mut screening) = (Vec::new(), Screening::default());
     for field in fields {
-        match moderate(moderation, field.content_type, field.text, Some(user)) {
+        match moderate_by(moderation, policy, field.content_type, field.text, Some(user)) {
             Err(error) if rejections.is_empty() => return Err(Refusal::without_violation(error)),
             Err(_) => break,
             Ok(ruling) if ruling.allowed => {
@@ -163,8 +179,8 @@ pub fn screen_question(
 }
 
 /// Returns true if moderators review every text of the user.
-fn is_watched(core: &Core, user: UserId) -> Result<bool> {
-    core.store.read(|tx| Ok(suspensions::scope_in_force_in(tx, user, SuspensionScope::Review)?.is_some()))
+fn is_watched_in(tx: &Read<'_>, user: UserId) -> Result<bool> {
+    Ok(suspensions::scope_in_force_in(tx, user, SuspensionScope::Review)?.is_some())
 }
 
 /// Returns the error of a rejected field.
@@ -227,12 +243,21 @@ pub fn moderate(
     text: &str,
     user: Option<UserId>,
 ) -> Result<Ruling> {
-    let policy = policy::current(&moderation.core)?;
-    let account = user.map(|user| external_moderator::account_of(&moderation.core, user));
+    moderate_by(moderation, policy::current(&moderation.core)?, content_type, text, user)
+}
+
+fn moderate_by(
+    moderation: &Moderation,
+    policy: Policy,
+    content_type: ContentType,
+    text: &str,
+    user: Option<UserId>,
+) -> Result<Ruling> {
     // The external moderator rejects blank texts as invalid requests.
     let is_blank = text.trim().is_empty();
     let ruling = match policy.service {
         Service::External if !is_blank => {
+            let account = user.map(|user| external_moderator::account_of(&moderation.core, user));
             moderate_externally(moderation, policy, content_type, text, account.as_deref())?
         }
         _ => moderate_locally(moderation, content_type, text)?,

@@ -2,6 +2,8 @@
 
 mod messages;
 
+use std::sync::Arc;
+
 use axum::{
     body::{Body, Bytes},
     http::{Response, header},
@@ -14,13 +16,10 @@ use messages::{Bounded, MaxTokens, Messages};
 
 use crate::{
     app::App,
-    domain::{
-        divination::{
-            chat::{self, ChatAnswer, Conversation, PreparedChat},
-            help::HelpOccasion,
-            model_calls::CallPermit,
-        },
-        identity::preferences,
+    domain::divination::{
+        chat::{self, ChatAnswer, Conversation, PreparedChat},
+        help::HelpOccasion,
+        model_calls::CallPermit,
     },
     error::{Error, Result},
     http::{
@@ -203,9 +202,9 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
     let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
     let (locale, tag) = (context.locale(), language_tag(&context.headers));
-    let permit =
-        acquire_permit(&context.app, user, chat::risk_of(&asked.messages.0).map(|(risk, _)| risk), HelpOccasion::Chat)
-            .await?;
+    let risk = chat::risk_of(&asked.messages.0);
+    let permit = acquire_permit(&context.app, user, risk.as_ref().map(|found| found.risk), HelpOccasion::Chat).await?;
+    let meta = Arc::clone(&context.meta);
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,
@@ -217,10 +216,12 @@ pub async fn chat(context: RequestContext, AllowedChatParams(asked): AllowedChat
                 frequency_penalty: asked.frequency_penalty.map(|Bounded(value)| value),
             },
             max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
-            locale: preferences::locale(&app.core, user, locale)?,
+            locale,
             tag,
         };
-        chat::prepare(&app.model_calls, user, conversation)
+        let prepared = chat::prepare(&app.model_calls, user, conversation, risk)?;
+        prepared.budget_use.into_iter().for_each(|budget_use| meta.show_budget(budget_use));
+        Ok(prepared)
     };
     if stream { relay(&context, prepare, permit).await } else { answer(&context, prepare, permit).await }
 }

@@ -342,13 +342,10 @@ pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<i64> {
 /// Finishes a record. Returns `None` if it is not in the state "running".
 pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<CallRecord>> {
     let (prompt_tokens, completion_tokens) = outcome.tokens();
-    tx.first(
-        concat!(
-            "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, \
-             completion_tokens = ?7, cost_micros = ?8, failover = ?9, first_token_ms = ?10, duration_ms = ?11, \
-             error_class = ?12, finished_at = ?13, finish_reason = ?14 where trace_id = ?1 and status = 'running' returning ",
-            columns!()
-        ),
+    let finished = tx.execute(
+        "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, \
+         completion_tokens = ?7, cost_micros = ?8, failover = ?9, first_token_ms = ?10, duration_ms = ?11, \
+         error_class = ?12, finished_at = ?13, finish_reason = ?14 where trace_id = ?1 and status = 'running'",
         (
             trace_id,
             outcome.status.name(),
@@ -365,8 +362,12 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
             tx.now.0,
             &outcome.finish_reason,
         ),
-        record_of,
-    )
+    )?;
+    if finished == 0 {
+        return Ok(None);
+    }
+    // Not by `returning`, for which SQLite builds a temporary tree.
+    tx.first(concat!("select ", columns!(), " from interpretations where trace_id = ?1"), [trace_id], record_of)
 }
 
 /// Marks the record of a running call as interrupted.

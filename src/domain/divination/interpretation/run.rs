@@ -79,6 +79,7 @@ fn begin(
 ) -> Result<PreparedInterpretation> {
     let core = &calls.core;
     let asker = Asker::find(core, user, question.tag, question.locale)?;
+    let question = CastingQuestion { locale: asker.locale.unwrap_or(question.locale), ..question };
     let written = asker.written(&question.question, question.locale);
     let help = risk.map(|risk| calls.help_for(risk, &question.question, &asker, HelpOccasion::Interpretation));
     // The service's own answers cost nothing, and nobody in need is refused one.
@@ -122,7 +123,8 @@ fn begin(
     };
     let begin = core.store.write(move |tx| {
         if is_limited {
-            hourly_limit::count_in(tx, user, UserCall::Interpretation, allowed)?;
+            hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
+            hourly_limit::count_in(tx, user, UserCall::Interpretation)?;
         }
         running_calls::begin_in(tx, &config, &record.call)?;
         reviews::add_in(tx, &reviewed)?;

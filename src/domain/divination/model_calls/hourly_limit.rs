@@ -5,7 +5,7 @@ use crate::{
     error::{RateLimit, Result},
     store::{
         Read, Write,
-        sliding_window::{self, HOUR, Window, WindowRows, WindowUse, window_rows},
+        sliding_window::{HOUR, Window, WindowRows, WindowUse, window_rows},
     },
     types::{UserId, named_enum},
 };
@@ -39,12 +39,12 @@ impl UserCall {
     }
 }
 
-/// Rejects a call if the user has made `allowed` calls in the last hour.
+/// Rejects a call if the user has made `allowed` calls in the last hour. Returns how many more the user may make.
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn check_in(tx: &Read<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<()> {
-    sliding_window::require_open_in(tx, &[window(user, call, allowed)])
+pub fn check_in(tx: &Read<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<WindowUse> {
+    window(user, call, allowed).require_open_in(tx)
 }
 
 /// Returns how many more calls a user may make in the hour.
@@ -56,17 +56,12 @@ fn window(user: UserId, call: UserCall, allowed: u32) -> Window<i64> {
     Window { limit: call.limit(allowed), rows: call.rows(), key: user.0 }
 }
 
-/// Counts a call unless it exceeds the limit.
-///
-/// # Errors
-/// `too_many_requests`.
-pub fn count_in(tx: &Write<'_>, user: UserId, call: UserCall, allowed: u32) -> Result<()> {
-    check_in(tx, user, call, allowed)?;
-    tx.execute(
+/// Counts a call, which [`check_in`] has admitted.
+pub fn count_in(tx: &Write<'_>, user: UserId, call: UserCall) -> Result<()> {
+    tx.execute_later(
         "insert into model_calls (user_id, kind, created_at) values (?1, ?2, ?3)",
         (user.0, call.name(), tx.now.0),
     )
-    .map(drop)
 }
 
 /// Deletes up to `limit` calls that are older than an hour.

@@ -82,10 +82,10 @@ pub fn end_in(
     trace_id: &str,
     usage: &CallUsage,
 ) -> Result<Option<Vec<BudgetWarning>>> {
-    let ended =
-        "delete from running_calls where trace_id = ?1 returning reserved_tokens, reserved_cost_micros, user_id, day";
-    let reservation = tx.first(ended, [trace_id], reservation_of)?;
-    reservation.map(|reservation| budget::settle_in(tx, settings, &reservation, usage)).transpose()
+    let running = "select reserved_tokens, reserved_cost_micros, user_id, day from running_calls where trace_id = ?1";
+    let Some(reservation) = tx.first(running, [trace_id], reservation_of)? else { return Ok(None) };
+    tx.execute_later("delete from running_calls where trace_id = ?1", [trace_id])?;
+    budget::settle_in(tx, settings, &reservation, usage).map(Some)
 }
 
 /// Returns true if calls remain of copies of the service that do not run.

@@ -19,9 +19,8 @@ use crate::{
             risk::{Risk, RiskClass},
         },
     },
-    error::Result,
     providers::llm::{ModelRequest, models::Models, offline},
-    types::{LanguageTag, Locale, UserId},
+    types::UserId,
 };
 
 /// Admission, the models with their circuit breakers, and outcomes that are not stored yet.
@@ -69,17 +68,6 @@ impl ModelCalls {
         } else {
             (self.models.name(), self.models.model())
         }
-    }
-
-    /// Returns the answer to a question of a user that needs help.
-    pub fn help_for_user(
-        &self,
-        risk: Risk,
-        question: &str,
-        (user, tag, locale): (UserId, LanguageTag, Locale),
-        occasion: HelpOccasion,
-    ) -> Result<HelpAnswer> {
-        Ok(self.help_for(risk, question, &Asker::find(&self.core, user, tag, locale)?, occasion))
     }
 
     /// Returns the answer to a question that needs help. The offline interpreter adds to it only in a casting about a

@@ -16,6 +16,7 @@ use crate::{
             interpretation::{self, CallRecord, CallStatus, CastingQuestion, PreparedInterpretation},
             model_calls::{ModelCalls, running_calls},
         },
+        moderation::risk::Risk,
         money::points,
         operations::idempotency::{IdempotentOutcome, IdempotentRequest, StoredResponse},
     },
@@ -84,38 +85,41 @@ impl SessionInterpretations {
     }
 }
 
-/// Returns the answer if the request needs no new call.
+/// Returns the answer if the request needs no new call. `risk` is that of the session's question.
 ///
 /// # Errors
-/// `not_found`, also for another user's session; `idempotency_key_reused`.
-pub fn find_existing(core: &Core, request: &InterpretationRequest) -> Result<Option<Existing>> {
-    let session = record::find(core, request.user, &request.session_id)?;
+/// `idempotency_key_reused`.
+pub fn find_existing(
+    core: &Core,
+    request: &InterpretationRequest,
+    session: &Session,
+    risk: Option<Risk>,
+) -> Result<Option<Existing>> {
     if let Some(response) = request.once.stored_response(core)? {
         let Some(trace_id) = trace_id_of(&response) else { return Ok(Some(Existing::Refused(response))) };
         let found = interpretation::find_succeeded(core, request.user, &trace_id)?;
         return Ok(found.map(|record| Existing::Replayed(Box::new(record))));
     }
-    let risk = session.risk();
     if request.again && risk.is_none() {
         return Ok(None);
     }
-    let stored = stored(core, &session)?.filter(|record| risk.is_none() || record.follows_help_rules());
+    let stored = stored(core, session)?.filter(|record| risk.is_none() || record.follows_help_rules());
     Ok(stored.map(|record| Existing::Stored(Box::new(record))))
 }
 
-/// Returns the answer that exists, or writes the record of a new call and charges its price.
+/// Returns the answer that exists, or writes the record of a new call and charges its price. `risk` is that of the session's
+/// question, which never changes.
 ///
 /// # Errors
 /// `not_found`, also for another user's session; `already_running`; `interpretation_limit`; `insufficient_points`;
 /// `too_many_requests`; `content_rejected` if moderation now rejects the question; `idempotency_key_reused`.
-pub fn prepare(calls: &ModelCalls, request: InterpretationRequest) -> Result<Preparation> {
-    if let Some(existing) = find_existing(&calls.core, &request)? {
+pub fn prepare(calls: &ModelCalls, request: InterpretationRequest, risk: Option<Risk>) -> Result<Preparation> {
+    let session = record::find(&calls.core, request.user, &request.session_id)?;
+    if let Some(existing) = find_existing(&calls.core, &request, &session, risk)? {
         return Ok(Preparation::Existing(existing));
     }
     let InterpretationRequest { user, session_id, locale, tag, again, once } = request;
-    let session = record::find(&calls.core, user, &session_id)?;
     let (made, limit) = (list(&calls.core, &session)?.items.len(), calls.core.config.llm.interpretations_per_session);
-    let risk = session.risk();
     if risk.is_none() && calls.is_offline() && made >= View::ALL.len() && made < limit as usize {
         // The offline interpreter has nothing new to say, so it costs nothing.
         if let Some(stored) = stored(&calls.core, &session)? {

@@ -107,10 +107,12 @@ pub fn cast(
     // A question that needs help is answered with help, which costs nothing.
     let price = if risk.is_some() { 0 } else { core.config.points.cast };
     let key = once.key().map(ToOwned::to_owned);
-    core.store.write(move |tx| {
+    core.store.write_without_savepoint(move |tx| {
         once.run_in(tx, |tx| {
+            // Only the first steps can fail, before they change anything.
+            let cast = cast_in(tx, user, &draft, new, key.as_deref(), price)?;
             reviews::add_in(tx, &reviewed)?;
-            cast_in(tx, user, &draft, new, key.as_deref(), price)
+            Ok(cast)
         })
     })
 }
