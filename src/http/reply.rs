@@ -1,19 +1,13 @@
 //! Builds responses from results and errors: the one place that maps error codes to statuses.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io::{self, Write},
-    marker::PhantomData,
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeMap, io::Write, marker::PhantomData, time::Duration};
 
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
 };
 use serde::Serialize;
-use serde_json::{Serializer, Value, json, ser::Formatter};
+use serde_json::{Value, json};
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use super::{
@@ -251,17 +245,21 @@ impl ListWriter {
         Self(text)
     }
 
-    /// Adds an item, with these JSON texts in place of its raw values, in their order.
-    pub fn push<'text>(
-        &mut self,
-        item: &impl Serialize,
-        stored: impl IntoIterator<Item = &'text str>,
-    ) -> Result<(), Error> {
+    /// Adds an item, and the members whose JSON was checked when it was stored. The item has members of its own.
+    pub fn push(&mut self, item: &impl Serialize, stored: [(&str, Option<&str>); 2]) -> Result<(), Error> {
         if self.0.len() > Self::START.len() {
             self.0.push(b',');
         }
-        let formatter = StoredJson(stored.into_iter());
-        item.serialize(&mut Serializer::with_formatter(&mut self.0, formatter)).map_err(Error::internal)
+        serde_json::to_writer(&mut self.0, item).map_err(Error::internal)?;
+        for (name, json) in stored {
+            if let Some(json) = json {
+                self.0.pop();
+                for piece in [",\"", name, "\":", json, "}"] {
+                    self.0.extend_from_slice(piece.as_bytes());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Bytes written so far.
@@ -273,15 +271,6 @@ impl ListWriter {
         let mut text = self.0;
         write!(text, r#"],"total":{total}}}"#).map_err(Error::internal)?;
         Ok(text)
-    }
-}
-
-/// Writes JSON that was checked when it was stored.
-struct StoredJson<I>(I);
-
-impl<'text, I: Iterator<Item = &'text str>> Formatter for StoredJson<I> {
-    fn write_raw_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        writer.write_all(self.0.next().unwrap_or(fragment).as_bytes())
     }
 }
 

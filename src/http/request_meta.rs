@@ -72,7 +72,7 @@ impl RequestMeta {
             started,
             locale: named_locale.unwrap_or(Locale::Chinese),
             named_locale,
-            is_traditional: language_tag(headers).is_traditional,
+            is_traditional: named_locale.is_some() && language_tag(headers).is_traditional,
             wrong_code_status: WrongCodeStatus::Unauthorized,
             endpoint: OnceLock::new(),
             console: OnceLock::new(),

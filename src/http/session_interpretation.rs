@@ -3,7 +3,7 @@
 //! A new call runs apart from the request that began it, so that it survives a lost connection. Requests for a session
 //! whose call is running listen to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::{body::Body, http::Response};
 
@@ -14,6 +14,7 @@ use super::{
     live_stream::{self, EventId},
     reply::{Replayable, Reply, ReplyDescription, mark_replayed},
     request_context::RequestContext,
+    request_meta::RequestMeta,
     sse::JsonOrStream,
 };
 use crate::{
@@ -82,7 +83,7 @@ pub async fn interpret(context: &RequestContext, request: InterpretationRequest)
     }
     let (listener, writer) = context.live.join_or_begin(&session.id)?;
     let Some(writer) = writer else { return joined(context, listener, request.once).await };
-    tokio::spawn(run(Arc::clone(&context.app), writer, request, risk));
+    tokio::spawn(run(Arc::clone(&context.app), Arc::downgrade(&context.meta), writer, request, risk));
     answer(context, listener, 0).await.map(MaybeReplayed::Fresh)
 }
 
@@ -131,13 +132,19 @@ async fn answer(
 }
 
 /// Waits for a permit and runs the call on a blocking thread.
-async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, risk: Option<Risk>) {
+async fn run(
+    app: Arc<App>,
+    meta: Weak<RequestMeta>,
+    writer: LiveWriter,
+    request: InterpretationRequest,
+    risk: Option<Risk>,
+) {
     let permit = match acquire_permit(&app, request.user, risk, HelpOccasion::Interpretation).await {
         Ok(permit) => permit,
         Err(error) => return writer.end(Err(error)),
     };
     let call = tokio::task::spawn_blocking(move || {
-        let outcome = prepare_and_call(&app, &writer, request, risk);
+        let outcome = prepare_and_call(&app, &meta, &writer, request, risk);
         // A listener that reads the end may begin the next call at once.
         drop(permit);
         writer.end(outcome);
@@ -149,6 +156,7 @@ async fn run(app: Arc<App>, writer: LiveWriter, request: InterpretationRequest, 
 
 fn prepare_and_call(
     app: &App,
+    meta: &Weak<RequestMeta>,
     writer: &LiveWriter,
     request: InterpretationRequest,
     risk: Option<Risk>,
@@ -157,7 +165,13 @@ fn prepare_and_call(
         Preparation::Existing(Existing::Stored(record) | Existing::Replayed(record)) => Ok(*record),
         // Another request with the same key was refused meanwhile. The next one gets the stored error.
         Preparation::Existing(Existing::Refused(_)) => Err(Code::AlreadyRunning.into()),
-        Preparation::Pending(pending) => call_model(app, writer, &pending),
+        Preparation::Pending(pending) => {
+            // The request may be gone, and no longer counts for its user then.
+            if let Some((meta, budget_use)) = meta.upgrade().zip(pending.prepared.budget_use) {
+                meta.show_budget(budget_use);
+            }
+            call_model(app, writer, &pending)
+        }
     }
 }
 

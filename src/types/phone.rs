@@ -94,6 +94,10 @@ impl PhoneNumber {
 
     /// Returns the region of the number; none if several regions share its range.
     pub fn region(&self, rules: &PhoneRules) -> Option<Region> {
+        // The canonical text of another region has its calling code.
+        if !self.0.starts_with('+') {
+            return Some(rules.default_region);
+        }
         let (region, _) = read(&self.0, rules.default_region.0)?.assigned?;
         Some(Region(region))
     }

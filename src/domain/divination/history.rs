@@ -353,8 +353,7 @@ pub fn exists_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<b
 pub type StoredJson<'row> = [Option<&'row str>; 2];
 
 /// Passes the user's records to `each`, newest first, until it breaks; returns their total. Without a page, passes up
-/// to a thousand. Records are borrowed from the row, to save copies. They have a null in place of the JSON that is passed
-/// beside them.
+/// to a thousand. Records are borrowed from the row, to save copies. The JSON that is passed beside them is not in them.
 pub fn list(
     core: &Core,
     user: UserId,
@@ -650,26 +649,22 @@ fn new_row<'draft>(
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {
-    record_with(row, JsonText::from_stored)
+    let json = |column| Ok(row.optional_text(column)?.map(JsonText::from_stored));
+    record_with(row, [json(3)?, json(5)?])
 }
 
 /// Leaves the JSON as it is stored, because reading it takes more time than all the rest. A record that does not have its
 /// stored size was changed in the file, so its JSON is read.
 fn listed_record_of<'row>(row: &'row Row<'_>) -> RowResult<(HistoryRecord<'row>, StoredJson<'row>)> {
-    let mut stored = StoredJson::default();
-    let mut places = stored.iter_mut();
-    let record = record_with(row, |text| {
-        places.next().into_iter().for_each(|place| *place = Some(text));
-        JsonText::NULL
-    })?;
-    let more = |text: &&str| length(text) - length(JsonText::NULL.as_str());
-    let bytes = record.draft.bytes() + stored.iter().flatten().map(more).sum::<i64>();
-    if row.get::<i64>(9)? == bytes { Ok((record, stored)) } else { Ok((record_of(row)?, StoredJson::default())) }
+    let stored: StoredJson<'row> = [row.optional_text(3)?, row.optional_text(5)?];
+    let record = record_with(row, [None, None])?;
+    let bytes = record.draft.bytes() + stored.iter().flatten().map(|text| length(text)).sum::<i64>();
+    if row.get::<i64>(9)? == bytes { Ok((record, stored)) } else { Ok((record_of(row)?, [None; 2])) }
 }
 
 fn record_with<'row>(
     row: &'row Row<'_>,
-    mut json: impl FnMut(&'row str) -> JsonText<'row>,
+    [json_data, client_timestamp]: [Option<JsonText<'row>>; 2],
 ) -> RowResult<HistoryRecord<'row>> {
     let text = |column| row.optional_text(column);
     Ok(HistoryRecord {
@@ -677,9 +672,9 @@ fn record_with<'row>(
             local_record_id: row.text(0)?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),
-            json_data: text(3)?.map(&mut json),
+            json_data,
             ai_result: text(4)?.map(Cow::Borrowed),
-            client_timestamp: text(5)?.map(&mut json),
+            client_timestamp,
         },
         created_at: Timestamp(row.get(6)?),
         updated_at: Timestamp(row.get(7)?),

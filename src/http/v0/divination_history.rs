@@ -77,6 +77,21 @@ parameters! {
     }
 }
 
+/// A member that a client sent as JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JsonMember<'text> {
+    Read(Option<JsonText<'text>>),
+    /// The list appends it to the record as it is stored.
+    Appended,
+}
+
+impl JsonMember<'_> {
+    const fn is_appended(&self) -> bool {
+        matches!(self, Self::Appended)
+    }
+}
+
 /// A stored history record.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -93,12 +108,14 @@ pub struct HistoryRecordResponse<'text> {
     question: Option<Cow<'text, str>>,
     /// The data as sent, byte for byte.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
-    json_data: Option<JsonText<'text>>,
+    #[serde(skip_serializing_if = "JsonMember::is_appended")]
+    json_data: JsonMember<'text>,
     #[schema(example = "水雷屯：万事起头难……")]
     ai_result: Option<Cow<'text, str>>,
     /// The client's own timestamp.
     #[schema(value_type = Option<f64>, example = 1_767_225_600_000_i64)]
-    timestamp: Option<JsonText<'text>>,
+    #[serde(skip_serializing_if = "JsonMember::is_appended")]
+    timestamp: JsonMember<'text>,
     created_at: Timestamp,
     updated_at: Timestamp,
     /// Changes with every save. A save can name it as `baseVersion`.
@@ -117,9 +134,9 @@ impl<'text> HistoryRecordResponse<'text> {
             local_record_id: draft.local_record_id,
             question_type: draft.question_type,
             question: draft.question,
-            json_data: draft.json_data,
+            json_data: JsonMember::Read(draft.json_data),
             ai_result: draft.ai_result,
-            timestamp: draft.client_timestamp,
+            timestamp: JsonMember::Read(draft.client_timestamp),
             created_at,
             updated_at,
             version,
@@ -203,7 +220,14 @@ pub async fn list(
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     SerializedList::write(|items| {
         history::list(&context.app.core, user.id, question_type, page, |record, stored| {
-            items.push(&HistoryRecordResponse::new(&user, record), stored.into_iter().flatten())?;
+            let mut item = HistoryRecordResponse::new(&user, record);
+            for (member, text) in [&mut item.json_data, &mut item.timestamp].into_iter().zip(stored) {
+                if text.is_some() {
+                    *member = JsonMember::Appended;
+                }
+            }
+            let [json_data, timestamp] = stored;
+            items.push(&item, [("jsonData", json_data), ("timestamp", timestamp)])?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
         })
     })

@@ -31,7 +31,7 @@ use crate::{
         Flow, ModelRequest, Sampling,
         builtin::{AskerGender, Written},
     },
-    store::Write,
+    store::{Write, sliding_window::WindowUse},
     types::{JsonText, UserId},
 };
 
@@ -43,6 +43,8 @@ pub struct PreparedInterpretation {
     /// The provider and model that answer.
     pub provider: &'static str,
     pub model: String,
+    /// How many more calls the user may make, if this one was counted.
+    pub budget_use: Option<WindowUse>,
     user: UserId,
     request: Box<ModelRequest>,
 }
@@ -122,23 +124,25 @@ fn begin(
         retention,
     };
     let begin = core.store.write(move |tx| {
+        let check = || hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed);
+        let before = is_limited.then(check).transpose()?;
         if is_limited {
-            hourly_limit::check_in(tx, user, UserCall::Interpretation, allowed)?;
             hourly_limit::count_in(tx, user, UserCall::Interpretation)?;
         }
         running_calls::begin_in(tx, &config, &record.call)?;
         reviews::add_in(tx, &reviewed)?;
         let id = record::begin_in(tx, &record)?;
         record::delete_surplus_in(tx, user, id, config.max_records_per_user())?;
-        also(tx, &record.call.trace_id)
+        also(tx, &record.call.trace_id)?;
+        Ok(before.map(WindowUse::with_another))
     });
-    begin.wait()?;
+    let budget_use = begin.wait()?;
     if let Some(class) = class {
         calls.help.count(class);
     }
     // Help comes without a chart.
     let cast = facts.cast.filter(|_| class.is_none());
-    Ok(PreparedInterpretation { trace_id, cast, provider, model, user, request: Box::new(request) })
+    Ok(PreparedInterpretation { trace_id, cast, provider, model, budget_use, user, request: Box::new(request) })
 }
 
 /// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
