@@ -116,7 +116,7 @@ fn borrowed<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> im
 
 fn canonical_text(mut signed: Vec<(&str, &str)>) -> String {
     signed.sort_by_key(|&(name, _)| name);
-    join(signed.into_iter(), |text, value| text.push_str(value))
+    join(signed.into_iter(), String::push_str)
 }
 
 fn decode_pair(segment: &[u8]) -> Option<(String, Vec<u8>)> {
