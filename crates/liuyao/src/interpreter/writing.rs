@@ -800,7 +800,10 @@ impl Scene<'_> {
             is_told && triads.any(|mark| mark.positions.contains(&line.position))
         };
         let key = match (most, line.nature.element.relation_to(assessment.significator.nature().element)) {
-            (Some(most), _) => return (most.reason != Reason::Aside).then(|| self.reason(*most)),
+            (Some(most), _) if most.reason != Reason::Aside => return Some(self.reason(*most)),
+            (Some(_), _) if assessment.subject.position != line.position => return None,
+            (Some(_), _) if line.becomes.is_none() => "move.self.stirred",
+            (Some(_), _) => "move.self",
             _ if assessment.significator.is(line) && line.becomes.is_none() => "move.own.stirred",
             _ if assessment.significator.is(line) => "move.own",
             _ if in_triad() => "move.triad",
