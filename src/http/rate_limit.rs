@@ -115,13 +115,9 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 /// Formats limits. A limit without a time is switched off.
 fn policies(limits: &[RateLimit]) -> String {
-    let mut policies = String::with_capacity(64 * limits.len());
-    for limit in limits.iter().filter(|limit| limit.window >= Duration::from_secs(1)) {
-        let separator = if policies.is_empty() { "\"" } else { ", \"" };
-        policies.extend([separator, limit.name, "\";q=", itoa::Buffer::new().format(limit.quota)]);
-        policies.extend([";w=", itoa::Buffer::new().format(limit.window.as_secs())]);
-    }
-    policies
+    let limits = limits.iter().filter(|limit| limit.window >= Duration::from_secs(1));
+    let policies = limits.map(|limit| format!("\"{}\";q={};w={}", limit.name, limit.quota, limit.window.as_secs()));
+    policies.collect::<Vec<_>>().join(", ")
 }
 
 fn state(name: &str, remaining: u32, frees_after: Option<Duration>) -> String {

@@ -55,7 +55,7 @@ pub struct RequestMeta {
     pub user: OnceLock<UserId>,
     /// The user that an administrator's request is about, once it has been looked up.
     pub subject: OnceLock<UserId>,
-    /// What the caller has left of the endpoint's budget, if the operation found it out.
+    /// The rest of the caller's budget at the endpoint, if the operation found it out.
     pub budget_use: OnceLock<(WindowUse, Instant)>,
     /// The reason that an administrator gave.
     pub reason: OnceLock<String>,

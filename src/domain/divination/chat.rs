@@ -64,7 +64,7 @@ pub struct PreparedChat {
     pub trace_id: String,
     /// True if the answer begins with the service's own words, which no document of the provider has.
     pub is_of_service: bool,
-    /// How many more calls the user may make, if this one was counted.
+    /// The calls that the user has left, if this one was counted.
     pub budget_use: Option<WindowUse>,
     user: UserId,
     request: ModelRequest,

@@ -108,7 +108,7 @@ pub struct SendReservation {
     id: i64,
     at: Timestamp,
     client: ClientNetworks,
-    /// What the client has left of its hour.
+    /// The codes that the client has left in its hour.
     pub client_use: WindowUse,
 }
 

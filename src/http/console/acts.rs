@@ -94,21 +94,17 @@ pub async fn reject(console: &Arc<ConsoleRequest>, error: Error) -> Result<Respo
     if error.code == Code::Internal {
         return Err(error);
     }
-    let mut response = show_again(console, console.summary_of(&error), console.faults_of(&error)).await?;
+    let mut response = show_again(console, Some(&error)).await?;
     *response.status_mut() = reply::status(error.code);
     Ok(response)
 }
 
-/// Shows the page of a form again as it was typed, with a message and the faults of its fields.
+/// Shows the page with the form as it was typed, and the error for which it was rejected.
 ///
 /// # Errors
 /// Errors of the page.
-pub async fn show_again(
-    console: &Arc<ConsoleRequest>,
-    message: String,
-    faults: Vec<(String, String)>,
-) -> Result<Response<Body>> {
-    console.keep_form(message, faults);
+pub async fn show_again(console: &Arc<ConsoleRequest>, rejection: Option<&Error>) -> Result<Response<Body>> {
+    console.keep_form(rejection);
     let page = console.page.clone().ok_or_else(|| Error::internal("an act without a page"))?;
     page.handle(Arc::clone(console)).await
 }

@@ -120,8 +120,8 @@ pub struct ConsoleRequest {
     pub address: String,
     /// The page that an act belongs to.
     pub page: Option<Arc<dyn PageHandler>>,
-    /// The form of the request, if its page shows it again, and a message about it.
-    pub kept_form: OnceLock<(String, KeptForm)>,
+    /// The form of the request, if its page shows it again, and the message of its rejection.
+    pub kept_form: OnceLock<(Option<String>, KeptForm)>,
 }
 
 impl ConsoleRequest {
@@ -144,9 +144,11 @@ impl ConsoleRequest {
         text.in_language(self.language())
     }
 
-    /// Lets the page show the form of the request as it was typed, with a message and the faults of its fields.
-    pub fn keep_form(&self, message: String, faults: Vec<(String, String)>) {
+    /// Lets the page show the form of the request as it was typed, and the error for which it was rejected.
+    pub fn keep_form(&self, rejection: Option<&Error>) {
         let (id, fields) = (self.form.get("form").to_owned(), self.form.pairs().to_vec());
+        let faults = rejection.map_or_else(Vec::new, |error| self.faults_of(error));
+        let message = rejection.map(|error| self.summary_of(error));
         self.kept_form.get_or_init(|| (message, KeptForm { id, fields, faults }));
     }
 
@@ -163,7 +165,7 @@ impl ConsoleRequest {
             .ok()
             .map(|identity| Viewer { name: identity.name().to_owned(), role: identity.role() });
         let waiting = if viewer.is_some() { app.core.store.read(waiting_in)? } else { Waiting::default() };
-        let message = self.kept_form.get().map(|(text, _)| text.clone()).filter(|text| !text.is_empty());
+        let message = self.kept_form.get().and_then(|(message, _)| message.clone());
         let rejection = message.map(|text| Flash { tone: Tone::Bad, text });
         let csrf = self.session.as_ref().map(|session| session::cross_site_token(&app.core.keys, session));
         Ok(ViewContext {
@@ -306,7 +308,7 @@ impl ConsoleRequest {
     }
 
     /// Returns the message about a rejected form. Faults of its fields stand beside them.
-    pub fn summary_of(&self, error: &Error) -> String {
+    fn summary_of(&self, error: &Error) -> String {
         let has_field = |fault: &FieldError| self.form.all(&fault.field).next().is_some();
         let is_shown_again = self.form.find("form").is_some();
         if is_shown_again && !error.fields.is_empty() && error.fields.iter().all(has_field) {

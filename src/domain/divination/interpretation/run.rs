@@ -43,7 +43,7 @@ pub struct PreparedInterpretation {
     /// The provider and model that answer.
     pub provider: &'static str,
     pub model: String,
-    /// How many more calls the user may make, if this one was counted.
+    /// The calls that the user has left, if this one was counted.
     pub budget_use: Option<WindowUse>,
     user: UserId,
     request: Box<ModelRequest>,

@@ -83,7 +83,7 @@ pub struct CodeRequest {
 pub struct CodeTerms {
     pub expires_in: Duration,
     pub resend_after: Duration,
-    /// What the client has left of its hour.
+    /// The codes that the client has left in its hour.
     pub client_use: WindowUse,
 }
 

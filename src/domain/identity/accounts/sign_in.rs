@@ -48,7 +48,7 @@ pub struct SignedIn {
     pub points: EmailPoints,
     /// The outcome of the invite code, if there was one: its reward, or the reason why there is none.
     pub invite: Option<Result<Redeemed, Code>>,
-    /// How many more wrong codes the client may send, for a sign-in by code.
+    /// The wrong codes that the client may still send, for a sign-in by code.
     pub attempts: Option<WindowUse>,
 }
 

@@ -112,7 +112,7 @@ fn recipients(app: &App, typed: &str) -> Result<Vec<UserId>, Fault> {
 pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     match check(&console).await {
         Ok(draft) => {
-            console.keep_form(String::new(), Vec::new());
+            console.keep_form(None);
             ok(show_preview(&console, &draft)?)
         }
         Err(error) => acts::reject(&console, error).await,
@@ -121,7 +121,7 @@ pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    acts::show_again(&console, String::new(), Vec::new()).await
+    acts::show_again(&console, None).await
 }
 
 async fn check(console: &ConsoleRequest) -> Result<NotificationDraft> {
@@ -145,7 +145,7 @@ pub async fn send(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     match try_send(&console, draft.clone()).await {
         // The reason stands on the preview.
         Err(error) if error.fields.iter().any(|fault| fault.field == "reason") => {
-            console.keep_form(console.summary_of(&error), console.faults_of(&error));
+            console.keep_form(Some(&error));
             Ok(page(reply::status(error.code), show_preview(&console, &draft)?))
         }
         sent => acts::finish(&console, sent.map(|()| console.text(Text::MessageSent).to_owned())).await,

@@ -21,7 +21,7 @@ use crate::{
 
 /// Shows the form again, as typed.
 pub async fn edit(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
-    acts::show_again(&console, String::new(), Vec::new()).await
+    acts::show_again(&console, None).await
 }
 
 /// Shows the release as apps will show it.
@@ -31,7 +31,7 @@ pub async fn preview(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     if let Err(error) = checked {
         return acts::reject(&console, error).await;
     }
-    console.keep_form(String::new(), Vec::new());
+    console.keep_form(None);
     let frame = |cx: &ViewContext, _: &App, _: Option<&()>| {
         Ok(Frame { above: view::new_release(cx, true), ..Frame::default() })
     };

@@ -66,7 +66,7 @@ async fn collect(console: &ConsoleRequest) -> Result<Words> {
 
 /// Shows the page with a result, and the form as it was typed.
 async fn show_result(console: &ConsoleRequest, fill: impl FnOnce(&mut Words)) -> Result<Response<Body>> {
-    console.keep_form(String::new(), Vec::new());
+    console.keep_form(None);
     let mut shown = collect(console).await?;
     fill(&mut shown);
     ok(view::words(&console.view()?, &shown))

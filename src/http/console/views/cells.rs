@@ -182,6 +182,11 @@ impl<R> Column<R> {
     }
 }
 
+/// Renders rows as a table, or a text if there are none.
+pub fn table_or<R: 'static>(cx: &ViewContext, empty: Text, caption: Text, columns: &[Column<R>], rows: &[R]) -> Markup {
+    html! { @if rows.is_empty() { p.empty { (cx.t(empty)) } } @else { (table(cx, caption, columns, rows)) } }
+}
+
 /// Renders rows as a table.
 pub fn table<'rows, R: 'static>(
     cx: &ViewContext,

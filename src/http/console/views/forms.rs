@@ -78,15 +78,17 @@ impl<'view> Form<'view> {
     /// Renders a field.
     pub fn field(&self, field: Field<'view>) -> Markup {
         let (id, value) = (format!("{}-{}", self.id, field.name), self.value(field.name, field.value));
-        let fault = self.kept.and_then(|kept| kept.faults.iter().find(|(name, _)| name == field.name));
-        let error = fault.map(|(_, message)| message.as_str());
-        self::field(self.cx, &Field { id: &id, value, error, ..field })
+        self::field(self.cx, &Field { id: &id, value, error: self.fault(field.name), ..field })
+    }
+
+    fn fault(&self, name: &str) -> Option<&'view str> {
+        let (_, message) = self.kept?.faults.iter().find(|(field, _)| field == name)?;
+        Some(message)
     }
 
     /// Renders the field for the reason of an act, which the audit keeps.
     pub fn reason(&self) -> Markup {
-        let reason = Field::new("reason", Text::Reason, Control::Text, "").required().hint(Text::ReasonHint);
-        self.field(reason.max_length(200))
+        reason(self.cx, &self.id, self.value("reason", ""), self.fault("reason"))
     }
 
     /// Renders the form around its fields, with the button that sends it.

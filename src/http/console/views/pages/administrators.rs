@@ -213,7 +213,7 @@ pub fn keys(cx: &ViewContext, keys: &[ApiKey], created: Option<&(String, String)
             section.note.good role="status" { p { strong { (label) } " " (cx.t(Text::KeyShownOnce)) } p { (parts::copyable(cx, key)) } }
         }
         section.card aria-label=(cx.t(Text::ApiKeys)) {
-            @if keys.is_empty() { p.empty { (cx.t(Text::NoKeys)) } } @else { (cells::table(cx, Text::ApiKeys, KEY, keys)) }
+            (cells::table_or(cx, Text::NoKeys, Text::ApiKeys, KEY, keys))
         }
         (panel("new", cx.t(Text::NewKey), &form.render(cx.t(Text::NewKey), &html! {
             div.form-grid {

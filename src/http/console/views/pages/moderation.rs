@@ -74,10 +74,7 @@ pub fn statistics(cx: &ViewContext, types: &[NameCount], frequent: &[Violator]) 
     html! {
         div.columns {
             (panel("types", cx.t(Text::ByType), &bars(cx, types)))
-            (panel("frequent", cx.t(Text::FrequentViolators), &html! {
-                @if frequent.is_empty() { p.empty { (cx.t(Text::Nothing)) } }
-                @else { (cells::table(cx, Text::FrequentViolators, FREQUENT, frequent)) }
-            }))
+            (panel("frequent", cx.t(Text::FrequentViolators), &cells::table_or(cx, Text::Nothing, Text::FrequentViolators, FREQUENT, frequent)))
         }
     }
 }

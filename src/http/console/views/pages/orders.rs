@@ -6,7 +6,7 @@ use super::rows;
 use crate::{
     domain::money::payments::{order::Order, order_details::OrderDetails, reconcile::Inquiry},
     http::console::views::{
-        cells::{self, Column},
+        cells,
         context::{Right, ViewContext, order_href},
         format::{self, ShownMoney, Timestamp},
         forms::{self, Control, Field, Form},
@@ -37,6 +37,8 @@ fn money(amount: Fen, order: &Order) -> ShownMoney {
 /// Renders an order.
 pub fn page(cx: &ViewContext, page: &OrderPage) -> Markup {
     let OrderDetails { order, refunds, callbacks, entries } = &page.details;
+    let callbacks: Vec<_> = callbacks.iter().map(|callback| (callback.clone(), true)).collect();
+    let refunds: Vec<_> = refunds.iter().map(|refund| (refund.clone(), order.currency)).collect();
     let title = texts::order_title(cx.language, &order.order_no);
     let body = html! {
         (layout::heading(cx.t(Text::Order), None, &html! { (parts::copyable(cx, &order.order_no)) (parts::state(cx, &order.state)) }))
@@ -49,9 +51,9 @@ pub fn page(cx: &ViewContext, page: &OrderPage) -> Markup {
             (panel("times", cx.t(Text::Timeline), &timeline(cx, order, &page.times)))
         }
         (actions(cx, order))
-        (row_panel(cx, "callbacks", Text::Callbacks, Text::NoCallbacks, rows::CALLBACK, &callbacks.iter().map(|callback| (callback.clone(), true)).collect::<Vec<_>>()))
-        (row_panel(cx, "refunds", Text::Refunds, Text::NoRefunds, rows::REFUND, &refunds.iter().map(|refund| (refund.clone(), order.currency)).collect::<Vec<_>>()))
-        (row_panel(cx, "entries", Text::LedgerEntries, Text::NothingYet, rows::ENTRY, entries))
+        (panel("callbacks", cx.t(Text::Callbacks), &cells::table_or(cx, Text::NoCallbacks, Text::Callbacks, rows::CALLBACK, &callbacks)))
+        (panel("refunds", cx.t(Text::Refunds), &cells::table_or(cx, Text::NoRefunds, Text::Refunds, rows::REFUND, &refunds)))
+        (panel("entries", cx.t(Text::LedgerEntries), &cells::table_or(cx, Text::NothingYet, Text::LedgerEntries, rows::ENTRY, entries)))
     };
     layout::page(cx, &PageBody::new(title, Place::Orders, body))
 }
@@ -148,11 +150,4 @@ fn settle(cx: &ViewContext, base: &str) -> Markup {
         (form.reason())
     };
     form.danger(cx.t(Text::Decide), "", &fields)
-}
-
-fn row_panel<R>(cx: &ViewContext, id: &str, title: Text, empty: Text, columns: &[Column<R>], rows: &[R]) -> Markup {
-    let content = html! {
-        @if rows.is_empty() { p.empty { (cx.t(empty)) } } @else { (cells::table(cx, title, columns, rows)) }
-    };
-    panel(id, cx.t(title), &content)
 }

@@ -60,14 +60,8 @@ pub fn page(cx: &ViewContext, page: &PurchasePage) -> Markup {
                 }
             }))
         }
-        (panel("messages", cx.t(Text::StoreNotifications), &html! {
-            @if page.messages.is_empty() { p.empty { (cx.t(Text::NothingYet)) } }
-            @else { (cells::table(cx, Text::StoreNotifications, MESSAGE, &page.messages)) }
-        }))
-        (panel("entries", cx.t(Text::LedgerEntries), &html! {
-            @if page.entries.is_empty() { p.empty { (cx.t(Text::NothingYet)) } }
-            @else { (cells::table(cx, Text::LedgerEntries, rows::ENTRY, &page.entries)) }
-        }))
+        (panel("messages", cx.t(Text::StoreNotifications), &cells::table_or(cx, Text::NothingYet, Text::StoreNotifications, MESSAGE, &page.messages)))
+        (panel("entries", cx.t(Text::LedgerEntries), &cells::table_or(cx, Text::NothingYet, Text::LedgerEntries, rows::ENTRY, &page.entries)))
     };
     layout::page(cx, &PageBody::new(cx.t(Text::Purchase).to_owned(), Place::Purchases, body))
 }

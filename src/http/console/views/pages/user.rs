@@ -333,14 +333,7 @@ const CODE_MESSAGE: &[Column<CodeMessageRecord>] = &[
 
 /// Renders a panel with the newest rows of a list.
 fn row_panel<R>(cx: &ViewContext, id: &str, title: Text, beside: &Markup, columns: &[Column<R>], rows: &[R]) -> Markup {
-    panel_with(
-        id,
-        cx.t(title),
-        beside,
-        &html! {
-            @if rows.is_empty() { p.empty { (cx.t(Text::NothingYet)) } } @else { (cells::table(cx, title, columns, rows)) }
-        },
-    )
+    panel_with(id, cx.t(title), beside, &cells::table_or(cx, Text::NothingYet, title, columns, rows))
 }
 
 fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
@@ -363,9 +356,6 @@ pub fn codes(cx: &ViewContext, messages: &CodeMessages, ask: &str, address: Opti
         "codes",
         cx.t(Text::CodeMessages),
         &html! { @if !messages.items.is_empty() { (ask) } },
-        &html! {
-            @if messages.items.is_empty() { p.empty { (cx.t(Text::NoCodeMessages)) } }
-            @else { (cells::table(cx, Text::CodeMessages, CODE_MESSAGE, &messages.items)) }
-        },
+        &cells::table_or(cx, Text::NoCodeMessages, Text::CodeMessages, CODE_MESSAGE, &messages.items),
     )
 }
