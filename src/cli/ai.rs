@@ -8,16 +8,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use self::prompt::{PromptArgs, TestArgs};
-use super::{Common, PageArgs, RangeArgs, cli_authority, http_rows, page_json, record_audit, row, table};
+use super::{Common, row, table};
 use crate::{
     app::App,
-    domain::divination::{
-        budget::{self, UsageRow},
-        interpretation::{self, Note, Rate, RatingReport},
-    },
+    domain::divination::budget::{self, UsageRow},
     error::{Error, Fault, FieldCode, Result},
-    http::responses::{RatingNoteRow, RatingRate},
-    types::{Date, MicroAmount, Timestamp},
+    types::{Date, MicroAmount},
 };
 
 /// Length of the longest bar, in characters.
@@ -42,15 +38,6 @@ enum Action {
         /// Group rows by
         #[arg(long, value_enum, default_value_t = By::Day)]
         by: By,
-    },
-    /// Print the users' ratings by model and prompt version, and their notes, newest first
-    ///
-    /// Example: yarrow ai ratings --from 2026-01-01
-    Ratings {
-        #[command(flatten)]
-        range: RangeArgs,
-        #[command(flatten)]
-        page: PageArgs,
     },
     /// Print the templates of the model's instructions, with their versions and files; needs no data directory
     ///
@@ -85,7 +72,6 @@ struct Sums {
 pub fn run(common: &Common, args: &AiArgs) -> Result<()> {
     match &args.action {
         Action::Usage { days, by } => usage(common, &common.open()?, *days, *by),
-        Action::Ratings { range, page } => ratings(common, &common.open()?, range, page),
         Action::Prompt(args) => prompt::show(common, args),
         Action::Test(args) => prompt::test(common, &common.open()?, args),
     }
@@ -204,29 +190,4 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
         llm.currency,
         of(llm.cost_per_day.map(|cost| cost.to_string())),
     )
-}
-
-fn ratings(common: &Common, app: &App, range: &RangeArgs, page: &PageArgs) -> Result<()> {
-    let (from, to) = range.bounds(app)?;
-    let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
-    let RatingReport { rates, notes } = interpretation::ratings(&app.core, from, to, page.page())?;
-    record_audit(app, "ai ratings", None, cli_authority(None))?;
-    let items = http_rows::<_, RatingNoteRow>(&notes.items);
-    let json = json!({
-        "rates": http_rows::<_, RatingRate>(&rates), "notes": page_json(page.page(), &items, notes.total),
-    });
-    common.output(&json, || {
-        let of_rate = |rate: &Rate| {
-            let percent = format!("{} %", rate.helpful_percent());
-            row![format!("{}/{}", rate.provider, rate.model), rate.prompt_version, rate.rated, rate.helpful, percent]
-        };
-        let of_note = |note: &Note| {
-            let verdict = if note.is_helpful { "yes" } else { "no" };
-            row![note.rated_at, note.user, note.trace_id, note.model, note.prompt_version, verdict, note.text]
-        };
-        let rates = table(["model", "prompt", "rated", "helpful", "share"], rates.iter().map(of_rate));
-        let header = ["at", "user", "trace", "model", "prompt", "helpful", "note"];
-        let shown = table(header, notes.items.iter().map(of_note));
-        format!("{rates}\n\n{shown}\n{} of {} notes", notes.items.len(), notes.total)
-    })
 }

@@ -3,14 +3,13 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, cli_authority, or_empty, record_audit, row, table};
+use super::{Common, or_empty, row, table};
 use crate::{
     domain::operations::{
         alerts::{self, ActiveAlert, AlertContent, Finding},
         health::HealthSnapshot,
     },
-    error::{Code, Error, Result},
-    http::responses::AlertTested,
+    error::Result,
 };
 
 /// List alert rules and their state, or send a test message
@@ -26,14 +25,11 @@ enum Action {
     ///
     /// Only the running server knows whether a provider is down; for those rules its last message is shown.
     List,
-    /// Send a test message through every configured channel; exit 1 if one fails
-    Test,
 }
 
 pub fn run(common: &Common, args: &AlertsArgs) -> Result<()> {
     match args.action {
         Action::List => list(common),
-        Action::Test => test(common),
     }
 }
 
@@ -67,22 +63,4 @@ fn list(common: &Common) -> Result<()> {
         });
         table(["rule", "state", "since", "detail"], rows)
     })
-}
-
-fn test(common: &Common) -> Result<()> {
-    let app = common.open()?;
-    let deliveries = app.alerts.send_test()?;
-    record_audit(&app, "alerts test", None, cli_authority(None))?;
-    let results: Vec<_> = deliveries
-        .iter()
-        .map(|delivery| (delivery.channel, delivery.outcome.as_ref().err().map(ToString::to_string)))
-        .collect();
-    common.output(&AlertTested::new(&deliveries), || {
-        let rows = results.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
-        table(["channel", "outcome"], rows)
-    })?;
-    match results.iter().filter(|(_, error)| error.is_some()).count() {
-        0 => Ok(()),
-        _ => Err(Error::new(Code::ProviderFailed).english_detail("A test message could not be delivered.")),
-    }
 }

@@ -28,7 +28,12 @@ pub fn record_audit_start(app: &App, command: &str, user: Option<UserId>, by: Au
 }
 
 fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> Result<()> {
-    let event = AuditEvent {
+    audit::record(&app.core, event(command, user, by, outcome)).wait()
+}
+
+/// Returns the event of a command.
+pub fn event(command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> AuditEvent {
+    AuditEvent {
         actor: by.actor,
         action: format!("yarrow {command}"),
         user,
@@ -37,6 +42,5 @@ fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority,
         client_ip: None,
         request_id: by.request_id,
         system_user: Some(system_user()),
-    };
-    audit::record(&app.core, event).wait()
+    }
 }

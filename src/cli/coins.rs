@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, check, cli_authority, find_user, record_audit, row, table};
+use super::{Common, check, cli_authority, find_user, record_audit};
 use crate::{
     app::App,
     domain::{
@@ -127,12 +127,6 @@ pub fn repair(common: &Common, app: &App, command: &str) -> Result<()> {
     let report = coins::synchronise(&app.core, &by)?;
     record_audit(app, command, None, by)?;
     let remaining = report.issues.len();
-    let counts = [
-        row!["checked", report.checked],
-        row!["created", report.created],
-        row!["repaired", report.repaired],
-        row!["issues", remaining],
-    ];
-    common.output(&CoinsSynchronised::from(report), || table(["accounts", ""], counts))?;
+    common.show(&CoinsSynchronised::from(report))?;
     check(remaining == 0, format!("{}.", pluralize(remaining, "issue remains", "issues remain")))
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
-    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, database, demo, doctor, feedback, figures,
-    health, healthcheck, import, ledger, logs, man, moderation, notify, openapi, options::Common, payments, points,
-    products, purchases, records, release, restore, serve, sync, users, version, violations, webhooks, words,
+    admin, ai, alerts, backup, cleanup, coins, completions, config, database, demo, doctor,
+    endpoint_commands::EndpointGroup, figures, healthcheck, import, ledger, man, moderation, notify, openapi,
+    options::Common, payments, points, products, records, restore, serve, sync, users, version, violations, words,
 };
 use crate::error::Result;
 
@@ -46,7 +46,10 @@ pub enum MoneyCommand {
     Ledger(ledger::LedgerArgs),
     Products(products::ProductsArgs),
     Payments(payments::PaymentsArgs),
-    Purchases(purchases::PurchasesArgs),
+    /// List purchases in app stores, and ask the stores about them
+    ///
+    /// PURCHASE is the purchase's id, Apple's transaction id, or Google's order number.
+    Purchases(EndpointGroup),
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,8 +62,10 @@ pub enum ModerationCommand {
 #[derive(Debug, Subcommand)]
 pub enum MessagingCommand {
     Notify(notify::NotifyArgs),
-    Feedback(feedback::FeedbackArgs),
-    Release(release::ReleaseArgs),
+    /// List, assign, answer and close feedback of users
+    Feedback(EndpointGroup),
+    /// Publish and list versions of the app, for the clients' update check
+    Release(EndpointGroup),
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,9 +74,11 @@ pub enum OperationsCommand {
     Demo(demo::DemoArgs),
     Config(config::ConfigArgs),
     Admin(admin::AdminArgs),
-    Audit(audit::AuditArgs),
+    /// List what administrators and commands read and changed, newest first
+    Audit(EndpointGroup),
     Figures(figures::FiguresArgs),
-    Logs(logs::LogsArgs),
+    /// Search the network log and the server's log, find suspicious addresses, delete old entries
+    Logs(EndpointGroup),
     Cleanup(cleanup::CleanupArgs),
     Import(import::ImportArgs),
     Backup(backup::BackupArgs),
@@ -79,8 +86,10 @@ pub enum OperationsCommand {
     Database(database::DatabaseArgs),
     Doctor(doctor::DoctorArgs),
     Alerts(alerts::AlertsArgs),
-    Webhooks(webhooks::WebhooksArgs),
-    Health(health::HealthArgs),
+    /// List the events of webhooks, send them again, or send a test event
+    Webhooks(EndpointGroup),
+    /// Show alerts, backups, ledger and background jobs
+    Health(EndpointGroup),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
     Completions(completions::CompletionsArgs),
@@ -160,7 +169,7 @@ impl MoneyCommand {
             Self::Products(args) => products::run(common, args),
             Self::Ledger(args) => ledger::run(common, args),
             Self::Payments(args) => payments::run(common, args),
-            Self::Purchases(args) => purchases::run(common, args),
+            Self::Purchases(group) => Err(group.without_command()),
         }
     }
 }
@@ -179,8 +188,7 @@ impl MessagingCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Notify(args) => notify::run(common, args),
-            Self::Feedback(args) => feedback::run(common, args),
-            Self::Release(args) => release::run(common, args),
+            Self::Feedback(group) | Self::Release(group) => Err(group.without_command()),
         }
     }
 }
@@ -188,13 +196,14 @@ impl MessagingCommand {
 impl OperationsCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
+            Self::Audit(group) | Self::Logs(group) | Self::Health(group) | Self::Webhooks(group) => {
+                Err(group.without_command())
+            }
             Self::Serve(args) => serve::run(common, &args),
             Self::Demo(args) => demo::run(common, &args),
             Self::Config(args) => config::run(common, &args),
             Self::Admin(args) => admin::run(common, args),
-            Self::Audit(args) => audit::run(common, args),
-            Self::Figures(args) => figures::run(common, args),
-            Self::Logs(args) => logs::run(common, args),
+            Self::Figures(args) => figures::run(common, &args),
             Self::Cleanup(args) => cleanup::run(common, &args),
             Self::Import(args) => import::run(common, args),
             Self::Backup(args) => backup::run(common, args),
@@ -202,8 +211,6 @@ impl OperationsCommand {
             Self::Database(args) => database::run(common, &args),
             Self::Doctor(args) => doctor::run(common, &args),
             Self::Alerts(args) => alerts::run(common, &args),
-            Self::Webhooks(args) => webhooks::run(common, &args),
-            Self::Health(args) => health::run(common, &args),
             Self::Healthcheck(args) => healthcheck::run(common, &args),
             Self::Openapi(args) => openapi::run(common, &args),
             Self::Completions(args) => completions::run(common, &args),

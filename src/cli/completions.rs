@@ -1,11 +1,11 @@
 //! `yarrow completions`: shell completion scripts.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
 use serde_json::json;
 
-use super::{Cli, Common};
+use super::{Common, program};
 use crate::error::{Error, Result};
 
 /// Print the completion script of a shell
@@ -17,7 +17,7 @@ pub struct CompletionsArgs {
 
 pub fn run(common: &Common, args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "yarrow", &mut script);
+    clap_complete::generate(args.shell, &mut program(), "yarrow", &mut script);
     let script = String::from_utf8(script).map_err(Error::internal)?;
     let json = json!({ "shell": args.shell.to_string(), "script": script });
     common.output(&json, || script.trim_end().to_owned())

@@ -2,15 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, choice::choice, cli_authority, record_audit, row, table};
+use super::{Common, cli_authority, record_audit};
 use crate::{
     domain::{
         divination::sessions::snapshot::{self, SnapshotCount},
-        operations::figures::{self, FigureGrouping, FigureName, FigureQuery, FigureRow},
+        operations::figures::{self},
     },
-    error::{Error, Result},
-    http::responses::{CastingCounts, FigureList},
-    types::Date,
+    error::Result,
+    http::responses::CastingCounts,
 };
 
 /// Print figures such as new users, revenue and model cost, or rebuild them
@@ -22,25 +21,6 @@ pub struct FiguresArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print figures by day, week or month
-    ///
-    /// Money is in hundredths of the currency in its part, model cost in millionths of the currency of the price list.
-    ///
-    /// Example: `yarrow figures show --names new_users,revenue --from 2026-01-01 --by month`
-    Show {
-        /// Names of figures, with commas between them [default: all]
-        #[arg(long, value_delimiter = ',', value_parser = choice!(FigureName))]
-        names: Option<Vec<FigureName>>,
-        /// First day, such as 2026-01-31 [default: 30 days up to `--to`]
-        #[arg(long, value_name = "DAY")]
-        from: Option<String>,
-        /// Last day [default: today]
-        #[arg(long, value_name = "DAY")]
-        to: Option<String>,
-        /// Length of a period; weeks begin on Monday
-        #[arg(long, default_value = "day", value_parser = choice!(FigureGrouping))]
-        by: FigureGrouping,
-    },
     /// Count deleted castings by month, type, method, primary hexagram and changing lines
     ///
     /// Reads the anonymous snapshots that deleted castings leave. Counts below ten are left out.
@@ -56,25 +36,15 @@ enum Action {
     Rebuild,
 }
 
-pub fn run(common: &Common, args: FiguresArgs) -> Result<()> {
+pub fn run(common: &Common, args: &FiguresArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::Show { names, from, to, by } => {
-            let days = (day("from", from.as_deref())?, day("to", to.as_deref())?);
-            let query = FigureQuery::new(&app.core, names, days, by)?;
-            let rows = figures::list(&app.core, &query)?;
-            common.output(&FigureList::new(&query, rows.clone()), || listing(&rows))
-        }
         Action::Castings { csv } => {
             let counts = snapshot::counts(&app.core)?;
             if csv {
                 return common.print(&comma_separated(&counts));
             }
-            common.output(&CastingCounts::from(counts.clone()), || {
-                let rows =
-                    counts.iter().map(|found| row![found.month, found.property.name(), found.value, found.count]);
-                table(["month", "property", "value", "count"], rows)
-            })
+            common.show(&CastingCounts::from(counts))
         }
         Action::Rebuild => {
             figures::rebuild(&app.core)?;
@@ -90,15 +60,4 @@ fn comma_separated(counts: &[SnapshotCount]) -> String {
     };
     let lines = counts.iter().map(line);
     std::iter::once("month,property,value,count".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
-}
-
-fn day(option: &str, text: Option<&str>) -> Result<Option<Date>> {
-    text.map(figures::parse_day).transpose().map_err(|fault| Error::field(option, fault))
-}
-
-fn listing(rows: &[FigureRow]) -> String {
-    table(
-        ["period", "figure", "part", "value"],
-        rows.iter().map(|row| row![row.period, row.name.name(), row.key, row.value]),
-    )
 }

@@ -1,11 +1,11 @@
 //! The command line: one file per command, with its arguments and `run`. The only module that prints.
 //!
-//! Commands call the same operations as the HTTP handlers, without an async runtime, whether or not a server is running.
+//! Commands for the staff call endpoints of administrators in this process ([`endpoint_commands`]); the others call operations.
+//! Both work whether or not a server is running.
 
 mod admin;
 mod ai;
 mod alerts;
-mod audit;
 mod audit_trail;
 mod backup;
 mod choice;
@@ -17,16 +17,15 @@ mod config;
 mod database;
 mod demo;
 mod doctor;
-mod feedback;
+mod endpoint_commands;
 mod figures;
-mod health;
 mod healthcheck;
 mod import;
+mod json_text;
 mod ledger;
 mod log_buffer;
 mod log_writer;
 mod logging;
-mod logs;
 mod man;
 mod moderation;
 mod notify;
@@ -36,10 +35,8 @@ mod output;
 mod payments;
 mod points;
 mod products;
-mod purchases;
 mod progress;
 mod records;
-mod release;
 mod restore;
 mod serve;
 mod streams;
@@ -51,12 +48,11 @@ mod terminal_escape;
 mod users;
 mod version;
 mod violations;
-mod webhooks;
 mod words;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 pub use self::streams::{GivenStreams, Streams};
 use self::{
@@ -97,11 +93,8 @@ struct Cli {
 
 /// Runs a command and returns its exit code. The first argument is the name of the program.
 pub fn run(arguments: &[OsString], streams: &Streams) -> u8 {
-    let outcome = match Cli::try_parse_from(arguments) {
-        Ok(Cli { mut common, command }) => {
-            common.streams = streams.clone();
-            command.run(&common).map_err(|error| CommandFailure { error, as_json: common.json })
-        }
+    let outcome = match run_parsed(arguments, streams) {
+        Ok(outcome) => outcome,
         Err(usage) if usage.use_stderr() && arguments.iter().any(|argument| argument == "--json") => {
             Err(usage_failure(&usage))
         }
@@ -110,6 +103,25 @@ pub fn run(arguments: &[OsString], streams: &Streams) -> u8 {
     let Err(failure) = outcome else { return 0 };
     failure.print(streams);
     exit_code(failure.error.code)
+}
+
+/// Returns all commands.
+fn program() -> Command {
+    endpoint_commands::add_to(Cli::command())
+}
+
+/// Parses a command line and runs its command.
+fn run_parsed(arguments: &[OsString], streams: &Streams) -> Result<Result<(), CommandFailure>, clap::Error> {
+    let mut program = program();
+    let matches = program.try_get_matches_from_mut(arguments)?;
+    let in_program = |error: clap::Error| error.format(&mut program);
+    let mut common = Common::from_arg_matches(&matches).map_err(in_program)?;
+    common.streams = streams.clone();
+    let outcome = match endpoint_commands::run(&common, &matches) {
+        Some(outcome) => outcome,
+        None => Commands::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?.run(&common),
+    };
+    Ok(outcome.map_err(|error| CommandFailure { error, as_json: common.json }))
 }
 
 /// Returns the exit code of an error. `yarrow help` documents the codes.

@@ -1,14 +1,13 @@
 //! `yarrow notify`: notifications in the app.
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::json;
 
-use super::{Common, PageArgs, choice::choice, cli_authority, find_user, name_missing, record_audit};
+use super::{Common, choice::choice, cli_authority, find_user, record_audit};
 use crate::{
     app::App,
     domain::messaging::notifications::{self, Audience, NotificationDraft, NotificationKind, Payload},
     error::{Error, FieldError, Result},
-    http::{console::views::pages::messages::MESSAGE, responses::AdminNotification},
+    http::responses::AdminNotification,
     types::{Timestamp, clean},
 };
 
@@ -25,19 +24,6 @@ enum Action {
     ///
     /// Example: yarrow notify send "维护通知" "今晚两点暂停服务。" --all --kind system
     Send(SendArgs),
-    /// Print sent notifications with their read counts, newest first
-    List {
-        #[command(flatten)]
-        page: PageArgs,
-    },
-    /// Delete a notification from every inbox
-    Delete {
-        /// Notification id, from `yarrow notify list`
-        id: i64,
-        /// Skip the confirmation
-        #[arg(long)]
-        yes: bool,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -70,15 +56,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         Action::Send(args) => {
             let sent = notifications::send(&app.core, draft(&app, args)?).wait()?;
             record_audit(&app, "notify send", None, cli_authority(None))?;
-            let said = format!("notification {}", sent.notification.id);
-            common.output(&AdminNotification::from(sent), || said)
-        }
-        Action::List { page } => list(common, &app, &page),
-        Action::Delete { id, yes } => {
-            common.confirm(yes, &format!("Delete notification {id} from every inbox?"))?;
-            notifications::delete(&app.core, id).wait().map_err(name_missing("Notification", id))?;
-            record_audit(&app, "notify delete", None, cli_authority(None))?;
-            common.output(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
+            common.show(&AdminNotification::from(sent))
         }
     }
 }
@@ -125,9 +103,4 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
         faults.push(fault.in_field(field));
         String::new()
     })
-}
-
-fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
-    let listing = notifications::list_sent(&app.core, page.page())?;
-    common.output_list::<_, AdminNotification>(page.page(), listing, MESSAGE)
 }

@@ -5,11 +5,10 @@ use std::{borrow::Cow, fmt::Display, io, path::Path};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Common, table::list_of};
+use super::{Common, json_text::text_of};
 use crate::{
     error::{Code, Error, Result},
-    http::console::views::cells::Column,
-    types::{PageRequest, Paginated},
+    types::PageRequest,
 };
 
 impl Common {
@@ -22,28 +21,18 @@ impl Common {
         self.print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
     }
 
-    /// Prints a page of a list with the columns that the console shows.
-    pub fn output_list<R: 'static, T: From<R> + Serialize>(
-        &self,
-        page: PageRequest,
-        listing: Paginated<R>,
-        columns: &[Column<R>],
-    ) -> Result<()> {
-        self.output_page::<R, T>(page, listing, |listing| list_of(columns, &listing.items))
+    /// Prints the result: as JSON with `--json`, else as tables of its members.
+    pub fn show(&self, result: &impl Serialize) -> Result<()> {
+        self.show_json(&serde_json::to_string(result).map_err(Error::internal)?)
     }
 
-    /// Prints a page of a list. Its JSON is that of the HTTP API, with each row as a `T`.
-    pub fn output_page<R, T: From<R> + Serialize>(
-        &self,
-        page: PageRequest,
-        listing: Paginated<R>,
-        text: impl FnOnce(&Paginated<R>) -> String,
-    ) -> Result<()> {
-        if !self.json {
-            return self.print(&text(&listing));
+    /// Prints a result that is JSON.
+    pub fn show_json(&self, json: &str) -> Result<()> {
+        if self.json {
+            let value: Value = serde_json::from_str(json).map_err(Error::internal)?;
+            return self.output(&value, String::new);
         }
-        let items: Vec<_> = listing.items.into_iter().map(T::from).collect();
-        self.print(&page_json(page, &items, listing.total).to_string())
+        self.print(&text_of(json).map_err(Error::internal)?)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, cli_authority, or_empty, record_audit, row, table};
+use super::{Common, cli_authority, record_audit};
 use crate::{
-    app::App,
     domain::money::{
         ledger::Asset,
         products::{self, LARGEST_QUANTITY, Product, ProductId, ProductTerms, ProductText},
@@ -25,13 +24,6 @@ pub struct ProductsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print all products, withdrawn ones too
-    List,
-    /// Print a product
-    Show {
-        /// Product id, as `yarrow products list` prints it
-        id: String,
-    },
     /// Define a product, or change its terms
     ///
     /// Options that are not given keep their values; an empty text removes a name, description or store id. A new product
@@ -39,16 +31,6 @@ enum Action {
     ///
     /// Example: `yarrow products set coins_60 --asset coin --count 60 --price 6.00 --first-bonus 30`
     Set(Box<SetArgs>),
-    /// Offer a product for sale
-    Offer {
-        /// Product id, as `yarrow products list` prints it
-        id: String,
-    },
-    /// Withdraw a product from sale
-    Withdraw {
-        /// Product id, as `yarrow products list` prints it
-        id: String,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -99,61 +81,16 @@ struct SetArgs {
 pub fn run(common: &Common, args: ProductsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::List => {
-            let products = products::all(&app.core)?;
-            let shown: Vec<_> = products.iter().cloned().map(AdminProduct::from).collect();
-            common.output(&shown, || listing(&products))
-        }
-        Action::Show { id } => output(common, products::find(&app.core, &parse_id(&id)?)?),
         Action::Set(args) => {
             let id = parse_id(&args.id)?;
             let before = products::find_maybe(&app.core, &id)?;
             let is_for_sale = !args.withdrawn && before.as_ref().is_none_or(|product| product.is_for_sale);
             let stored = products::put(&app.core, id, terms(*args, before.clone())?, is_for_sale).wait()?;
-            finish(common, &app, "products set", (before, stored))
+            let change = products::describe_change(before.as_ref(), &stored);
+            record_audit(&app, "products set", None, cli_authority(Some(change)))?;
+            common.show(&AdminProduct::from(stored))
         }
-        Action::Offer { id } => finish(common, &app, "products offer", set_for_sale(&app, &id, true)?),
-        Action::Withdraw { id } => finish(common, &app, "products withdraw", set_for_sale(&app, &id, false)?),
     }
-}
-
-/// Returns the product before and after.
-fn set_for_sale(app: &App, id: &str, is_for_sale: bool) -> Result<(Option<Product>, Product)> {
-    let id = parse_id(id)?;
-    let before = products::find_maybe(&app.core, &id)?;
-    Ok((before, products::set_for_sale(&app.core, id, is_for_sale).wait()?))
-}
-
-fn finish(common: &Common, app: &App, action: &str, (before, product): (Option<Product>, Product)) -> Result<()> {
-    let change = products::describe_change(before.as_ref(), &product);
-    record_audit(app, action, None, cli_authority(Some(change)))?;
-    output(common, product)
-}
-
-fn output(common: &Common, product: Product) -> Result<()> {
-    let text = listing(std::slice::from_ref(&product));
-    common.output(&AdminProduct::from(product), || text)
-}
-
-fn listing(products: &[Product]) -> String {
-    let rows = products.iter().map(|product| {
-        let ProductTerms { asset, quantity, bonus, first_bonus, amount, apple_id, google_id, .. } = &product.terms;
-        let state = if product.is_for_sale { "" } else { "withdrawn" };
-        let price = amount.as_ref().map(Fen::to_string);
-        row![
-            product.id,
-            product.version,
-            asset.name(),
-            quantity,
-            bonus,
-            first_bonus,
-            or_empty(price.as_ref()),
-            or_empty(apple_id.as_ref()),
-            or_empty(google_id.as_ref()),
-            state
-        ]
-    });
-    table(["id", "version", "asset", "count", "bonus", "first bonus", "price", "Apple", "Google", ""], rows)
 }
 
 /// Returns the terms of the arguments, and those of the known product for all that are absent.

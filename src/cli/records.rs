@@ -1,21 +1,14 @@
 //! `yarrow records`: the records of interpretations by the language model.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{
-    Common, PageArgs, RangeArgs, cli_authority, find_user, key_values, list_of, name_missing, page_json, record_audit,
-};
+use super::{Common, PageArgs, RangeArgs, cli_authority, find_user, list_of, page_json, record_audit};
 use crate::{
     app::App,
-    domain::divination::{
-        budget::SLOW_CALL_MS,
-        interpretation::{self, CallRecord, Rating},
-    },
+    domain::divination::interpretation::{self, CallRecord},
     error::Result,
-    http::{console::views::pages::rows, responses::RatingResponse},
+    http::console::views::pages::rows,
     types::{PageRequest, Paginated, Timestamp, UserId},
 };
 
@@ -37,24 +30,6 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print one record with its question and interpretation
-    Show {
-        /// Trace id from the response, 32 hexadecimal digits
-        trace: String,
-    },
-    /// Print failed and interrupted interpretations, newest first
-    Failed {
-        #[command(flatten)]
-        page: PageArgs,
-    },
-    /// Print slow interpretations, newest first
-    Slow {
-        /// Shortest duration in milliseconds
-        #[arg(long, default_value_t = SLOW_CALL_MS)]
-        duration_ms: u32,
-        #[command(flatten)]
-        page: PageArgs,
-    },
     /// Count interpretations, of all users or of one
     Count {
         /// Only of this user, over all time: id, phone number or email address
@@ -72,16 +47,6 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
             let (user, (from, to)) = (find_user(&app, &who)?.id, bounds(&app, &range)?);
             let listing = interpretation::list_of_user_between(&app.core, user, from, to, page.page())?;
             print_page(common, &app, ("records user", Some(user)), page.page(), &listing)
-        }
-        Action::Show { trace } => show(common, &app, &trace),
-        Action::Failed { page } => {
-            let listing = interpretation::list_failed(&app.core, page.page())?;
-            print_page(common, &app, ("records failed", None), page.page(), &listing)
-        }
-        Action::Slow { duration_ms, page } => {
-            let slow = Duration::from_millis(duration_ms.into());
-            let listing = interpretation::list_slow(&app.core, slow, page.page())?;
-            print_page(common, &app, ("records slow", None), page.page(), &listing)
         }
         Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
     }
@@ -105,47 +70,6 @@ fn print_page(
         let table = list_of(rows::CALL, &listing.items);
         format!("{table}\n{} of {}", listing.items.len(), listing.total)
     })
-}
-
-fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let record = interpretation::find_by_trace(&app.core, None, trace).map_err(name_missing("Record", trace))?;
-    record_audit(app, "records show", Some(record.user), cli_authority(None))?;
-    let mut json = json_of(&record);
-    json["question"] = json!(record.question);
-    json["divinationData"] = json!(record.divination_data);
-    json["result"] = json!(record.result);
-    json["rating"] = json!(record.rating.clone().map(RatingResponse::from));
-    common.output(&json, || {
-        let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
-        let number = |number: Option<i64>| or_none(number.map(|number| number.to_string()));
-        let head = [
-            ("trace", record.trace_id.clone()),
-            ("user", record.user.to_string()),
-            ("at", record.created_at.to_string()),
-            ("status", record.status.name().to_owned()),
-            ("model", format!("{} ({})", record.model, record.provider)),
-            ("prompt version", record.prompt_version.clone()),
-            ("ms", number(record.duration_ms)),
-            ("ms to first token", number(record.first_token_ms)),
-            ("tokens in", number(record.prompt_tokens)),
-            ("tokens out", number(record.completion_tokens)),
-            ("cost", or_none(record.cost.map(|cost| cost.to_string()))),
-            ("finish reason", or_none(record.finish_reason.clone())),
-            ("error", or_none(record.error_class.clone())),
-            ("failover reason", or_none(record.failover.clone())),
-            ("rating", or_none(record.rating.as_ref().map(described_rating))),
-            ("question type", or_none(record.question_type.clone())),
-            ("question", record.question.clone()),
-        ];
-        let head = key_values("", head);
-        format!("{head}\n\n{}", record.result.as_deref().unwrap_or("No interpretation."))
-    })
-}
-
-fn described_rating(rating: &Rating) -> String {
-    let verdict = if rating.is_helpful { "helpful" } else { "not helpful" };
-    let note = rating.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-    format!("{verdict}{note} ({})", rating.rated_at)
 }
 
 fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, check, cli_authority, progress_bar, record_audit, row, table};
+use super::{Common, check, cli_authority, progress_bar, record_audit};
 use crate::{
     app::App,
     domain::identity::{user_data, users},
@@ -41,16 +41,7 @@ fn sync_users(common: &Common, app: &App) -> Result<()> {
     let report = user_data::synchronise(&app.core, &by, &mut |checked| bar.set_position(checked))?;
     bar.finish_and_clear();
     record_audit(app, "sync users", None, by)?;
-    common.output(&UserDataSynchronised::from(report.clone()), || {
-        let counts = [
-            row!["checked", report.checked],
-            row!["repaired", report.fixed],
-            row!["orphaned records deleted", report.orphans_deleted],
-            row!["need a decision", report.inconsistent],
-        ];
-        let issues = report.issues.iter().map(|(user, issue)| row![user, issue.code, issue.detail]);
-        format!("{}\n{}", table(["users", ""], counts), table(["user", "issue", "detail"], issues))
-    })?;
+    common.show(&UserDataSynchronised::from(report.clone()))?;
     let users = pluralize(report.inconsistent, "user has", "users have");
     check(report.inconsistent == 0, format!("{users} issues that need a decision."))
 }

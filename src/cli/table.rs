@@ -26,7 +26,8 @@ pub fn list_of<'rows, R: 'static>(columns: &[Column<R>], rows: impl IntoIterator
     format(header, rows.into_iter().map(|row| data().map(|column| (column.cell)(row).plain()).collect::<Vec<_>>()))
 }
 
-fn format<H, R>(header: impl IntoIterator<Item = H>, rows: impl IntoIterator<Item = R>) -> String
+/// A table of these cells.
+pub fn format<H, R>(header: impl IntoIterator<Item = H>, rows: impl IntoIterator<Item = R>) -> String
 where
     H: Into<String>,
     R: IntoIterator<Item = String>,

@@ -1,12 +1,8 @@
 //! `yarrow users`: support for a single user.
 
-mod acts;
 mod erase;
 mod export;
-mod notes;
 mod support_page;
-mod suspension;
-mod user_list;
 
 use std::path::PathBuf;
 
@@ -16,7 +12,7 @@ use super::{Common, check, choice::choice, cli_authority, find_address, find_use
 use crate::{
     app::App,
     domain::{
-        divination::{chat, history},
+        divination::chat,
         identity::{
             accounts,
             user_data::{self, Issue, UserSelector},
@@ -28,7 +24,7 @@ use crate::{
         },
     },
     error::Result,
-    http::responses::{CodeMessageList, HistoryRestored, ModelAttachment, UserDataFix, UserDataValidation},
+    http::responses::{CodeMessageList, ModelAttachment, UserDataFix},
     types::{Locale, UserId, pluralize},
 };
 
@@ -43,15 +39,6 @@ pub struct UsersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List users, newest first, with masked addresses
-    List(user_list::ListArgs),
-    /// Find users by id, phone number, email address or the beginning of the nickname
-    Search {
-        /// Text to search for
-        text: String,
-        #[command(flatten)]
-        list: user_list::ListArgs,
-    },
     /// Print everything about a user on one page
     ///
     /// The page has profile, balances, devices, ledger, orders, interpretations, violations, notifications, requests
@@ -69,24 +56,9 @@ enum Action {
         /// Phone number or email address, or the id of a user
         who: String,
     },
-    /// Check a user's data for inconsistencies; exit 5 if there are any
-    Validate {
-        /// User: id, phone number or email address
-        who: String,
-    },
     /// Repair a user's data where no decision is needed; exit 5 if issues remain
     #[command(alias = "fix")]
     Repair {
-        /// User: id, phone number or email address
-        who: String,
-        /// Reason, for the audit
-        #[arg(long, value_parser = super::parse_reason)]
-        reason: Option<String>,
-    },
-    /// Show a user's hidden history records again, after a cancellation that was not completed
-    ///
-    /// Records are hidden by `deactivate-all` and deleted after `retention.deactivated_history`.
-    RestoreHistory {
         /// User: id, phone number or email address
         who: String,
         /// Reason, for the audit
@@ -101,46 +73,6 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Suspend a user and notify them of the reason; `--scope` limits what is suspended
-    Suspend(suspension::SuspendArgs),
-    /// Lift the suspension of a user
-    Unsuspend(suspension::UnsuspendArgs),
-    /// Print the suspensions of a user, newest first
-    Suspensions {
-        /// User: id, phone number or email address
-        who: String,
-    },
-    /// Read and write the notes of the staff about a user
-    #[command(subcommand)]
-    Notes(notes::NotesAction),
-    /// Clear the nickname of a user and notify them of the reason
-    ResetNickname {
-        /// User: id, phone number or email address
-        who: String,
-        /// Reason, for the user and the audit
-        #[arg(long, value_parser = super::parse_reason)]
-        reason: String,
-    },
-    /// List the devices on which a user is signed in
-    Devices {
-        /// User: id, phone number or email address
-        who: String,
-    },
-    /// Sign out all devices of a user, or one
-    SignOut {
-        /// User: id, phone number or email address
-        who: String,
-        /// Only this device, by its id
-        #[arg(long, value_name = "ID")]
-        device: Option<String>,
-        /// Reason, for the audit
-        #[arg(long, value_parser = super::parse_reason)]
-        reason: Option<String>,
-    },
-    /// Move an account to a new phone number, after the person was checked
-    ///
-    /// No account may have the number. All devices are signed out, and the user is told.
-    MovePhone(acts::MovePhoneArgs),
     /// Delete an account and its personal data, like the user's own deletion
     Erase {
         /// User: id, phone number or email address
@@ -165,23 +97,9 @@ enum Action {
 pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::List(list) => user_list::list(common, &app, "users list", None, &list),
-        Action::Search { text, list } => user_list::list(common, &app, "users search", Some(text), &list),
-        Action::Suspend(args) => suspension::suspend(common, &app, args),
-        Action::Unsuspend(args) => suspension::lift(common, &app, args),
-        Action::Suspensions { who } => suspension::list(common, &app, find_user(&app, &who)?.id),
-        Action::Notes(action) => notes::run(common, &app, action),
-        Action::ResetNickname { who, reason } => acts::reset_nickname(common, &app, find_user(&app, &who)?.id, reason),
-        Action::Devices { who } => acts::list_devices(common, &app, find_user(&app, &who)?.id),
-        Action::SignOut { who, device, reason } => {
-            acts::sign_out(common, &app, find_user(&app, &who)?.id, device, reason)
-        }
-        Action::MovePhone(args) => acts::move_phone(common, &app, args),
         Action::Show { who } => show(common, &app, find_user(&app, &who)?.id),
         Action::CodeMessages { who } => list_code_messages(common, &app, &who),
-        Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
         Action::Repair { who, reason } => repair(common, &app, find_user(&app, &who)?.id, reason),
-        Action::RestoreHistory { who, reason } => restore_history(common, &app, find_user(&app, &who)?.id, reason),
         Action::Export { who, output } => export::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
         Action::Erase { who, reason, yes } => erase::erase(common, &app, &find_user(&app, &who)?, reason, yes),
         Action::Attachment { who, language } => attachment(common, &app, find_user(&app, &who)?.id, language),
@@ -216,16 +134,6 @@ fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Res
     common.output(&ModelAttachment::of(user, attached), || text)
 }
 
-fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
-    let report = user_data::validate(&app.core, &UserSelector::Id(user))?;
-    record_audit(app, "users validate", Some(user), cli_authority(None))?;
-    common.output(&UserDataValidation::from(report.clone()), || match report.issues.as_slice() {
-        [] => "No issues.".to_owned(),
-        issues => issue_table(issues),
-    })?;
-    check_remaining(&report.issues)
-}
-
 fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
     let by = cli_authority(reason);
     let report = user_data::repair(&app.core, UserSelector::Id(user), by.clone()).wait()?;
@@ -239,14 +147,6 @@ fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> R
         }
     })?;
     check_remaining(&report.remaining)
-}
-
-fn restore_history(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
-    let done = history::restore_all(&app.core, user, &[]).wait()?;
-    record_audit(app, "users restore-history", Some(user), cli_authority(reason))?;
-    let restored = pluralize(done.restored, "record", "records");
-    let hidden = if done.hidden > 0 { format!(", {} still hidden", done.hidden) } else { String::new() };
-    common.output(&HistoryRestored::from(done), || format!("{restored} restored{hidden}."))
 }
 
 /// Fails with exit code 5 if issues remain.

@@ -6,23 +6,18 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{
-    Common, PageArgs, choice::choice, cli_authority, http_rows, key_values, progress_bar, record_audit, row, table,
-    unreadable_file,
-};
+use super::{Common, choice::choice, cli_authority, http_rows, progress_bar, record_audit, unreadable_file};
 use crate::{
     app::App,
     domain::moderation::{
         self,
         adviser::{self, WordAdvice},
-        engine::{ContentType, ContentTypes, Severity, Word},
-        phrase_warning::PhraseWarning,
-        status,
+        engine::{ContentType, ContentTypes, Severity},
         word_list::{self, WordChoice},
-        words::{self, ImportOptions, SkippedLine, UNTYPED, WordEntry, WordQuery},
+        words::{self, ImportOptions, SkippedLine, UNTYPED},
     },
     error::{Code, Error, Fault, Result},
-    http::responses::{ShownAdvice, ShownWord, TextTested},
+    http::responses::{ShownAdvice, TextTested},
     types::pluralize,
 };
 
@@ -37,43 +32,6 @@ pub struct WordsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Add a word; `*` and `?` are ordinary characters
-    ///
-    /// Example: yarrow words add 代练 --type ads
-    Add {
-        /// Word, in any spelling
-        word: String,
-        /// politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of your own
-        #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
-        kind: String,
-        /// Accept a word of a single character
-        #[arg(long)]
-        force: bool,
-        /// Match the spelling only, not the pronunciation
-        #[arg(long)]
-        no_sound: bool,
-        #[command(flatten)]
-        traits: TraitArgs,
-    },
-    /// Remove a word
-    Remove {
-        /// Word, in any spelling
-        word: String,
-    },
-    /// Print the word list
-    List {
-        /// Only words of this type
-        #[arg(long = "type", value_name = "TYPE")]
-        kind: Option<String>,
-        /// Only words with this tag
-        #[arg(long)]
-        tag: Option<String>,
-        /// Only words that contain this text, in any spelling
-        #[arg(long, value_name = "TEXT")]
-        search: Option<String>,
-        #[command(flatten)]
-        page: PageArgs,
-    },
     /// Add all words of a UTF-8 file in one transaction
     ///
     /// Each line is a word, optionally followed by `type`, `bySound`, `severity`, `tags` and `contentTypes` (blanks separate
@@ -116,18 +74,6 @@ enum Action {
         #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
         content_type: ContentType,
     },
-    /// Print statistics of the list
-    Stats,
-    /// Allow a phrase that contains a listed word; without a phrase, print the allowed phrases
-    ///
-    /// Example: yarrow words allow 反洗钱
-    Allow {
-        /// Phrase to allow
-        phrase: Option<String>,
-        /// Remove the phrase from the allowed phrases
-        #[arg(long, requires = "phrase")]
-        remove: bool,
-    },
 }
 
 /// The properties of new words; for an import, of words whose line has none.
@@ -168,25 +114,6 @@ enum Format {
 pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::Add { word, kind, force, no_sound, traits } => {
-            let word = Word {
-                text: word.trim().to_owned(),
-                kind: kind.trim().to_owned(),
-                by_sound: !no_sound,
-                severity: traits.severity,
-                tags: traits.tags()?,
-                content_types: traits.content_types(),
-            };
-            add(common, &app, word, force)
-        }
-        Action::Remove { word } => {
-            let removed = word_list::remove(&app.moderation, word)?.word;
-            record_audit(&app, "words remove", None, cli_authority(None))?;
-            common.output(&json!({ "word": removed.text, "type": removed.kind, "removed": true }), || {
-                format!("removed {} ({})", removed.text, removed.kind)
-            })
-        }
-        Action::List { kind, tag, search, page } => list(common, &app, &WordQuery { kind, tag, part: search }, &page),
         Action::Import { file, kind, force, by_sound, traits, skip_warned, dry_run } => {
             let longest = app.core.config.limits.word as usize;
             import(
@@ -207,52 +134,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
         }
         Action::Export { format } => export(common, &app, format),
         Action::Test { text, content_type } => test(common, &app, &text, content_type),
-        Action::Stats => statistics(common, &app),
-        Action::Allow { phrase, remove } => allow(common, &app, phrase, remove),
     }
-}
-
-fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
-    let has_type = word.kind != UNTYPED;
-    let added = word_list::add(&app.moderation, word.clone(), has_type, force)?;
-    if added.is_new || added.is_retyped {
-        record_audit(app, "words add", None, cli_authority(None))?;
-    }
-    let warning = adviser::advise(&app.core, &[word])?.into_iter().find(WordAdvice::is_warning);
-    let listed = &added.word;
-    let mut json = json!({
-        "word": listed.text, "type": listed.kind, "severity": listed.severity.name(), "tags": listed.tags,
-        "contentTypes": listed.content_types.names(), "created": added.is_new,
-        "updated": added.is_retyped,
-    });
-    if let Some(warning) = &warning {
-        json["advice"] = json!(ShownAdvice::from(warning.clone()));
-    }
-    common.output(&json, || {
-        let verb = match (added.is_new, added.is_retyped) {
-            (true, _) => "added",
-            (false, true) => "changed the type of",
-            (false, false) => "already listed:",
-        };
-        let warning = warning.as_ref().map_or_else(String::new, |warning| {
-            format!("\nwarning: {} is likely to reject innocent texts: {}", warning.word, reason(warning))
-        });
-        format!("{verb} {} ({}){warning}", listed.text, listed.kind)
-    })
-}
-
-fn list(common: &Common, app: &App, filter: &WordQuery, page: &PageArgs) -> Result<()> {
-    let listing = word_list::list(&app.core, filter, page.page())?;
-    common.output_page::<_, ShownWord>(page.page(), listing, |listing| {
-        let rows = listing.items.iter().map(|WordEntry { word, created_at }| {
-            let by_sound = if word.by_sound { "yes" } else { "" };
-            let (tags, content_types) = (word.tags.join(" "), word.content_types.names().join(" "));
-            row![word.text, word.kind, by_sound, word.severity.name(), tags, content_types, created_at]
-        });
-        let heading = ["word", "type", "by sound", "severity", "tags", "only in", "added"];
-        let listed = table(heading, rows);
-        format!("{listed}\n{}", pluralize(listing.total, "word", "words"))
-    })
 }
 
 fn import(common: &Common, app: &App, file: &Path, entry: &ImportOptions<'_>, choice: WordChoice) -> Result<()> {
@@ -362,61 +244,5 @@ fn export(common: &Common, app: &App, format: Format) -> Result<()> {
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
     let ruling = moderation::moderate_locally(&app.moderation, content_type, text)?;
-    common.output(&TextTested::of(content_type, ruling.clone()), || {
-        if ruling.allowed && ruling.matches.is_empty() {
-            return "allowed".to_owned();
-        }
-        let rows = ruling.matches.iter().map(|found| {
-            let offsets = format!("{}–{}", found.start, found.end);
-            row![found.word, found.kind, found.severity.name(), found.way.name(), offsets, found.text]
-        });
-        let found = table(["word", "type", "severity", "found by", "offsets", "text"], rows);
-        format!("{}: {}\n{found}", ruling.action(), ruling.masked_text)
-    })
-}
-
-fn statistics(common: &Common, app: &App) -> Result<()> {
-    let state = status::current(&app.moderation)?;
-    let types = state.words.kinds.iter().map(|kind| json!({ "type": kind.kind, "count": kind.count }));
-    let json = json!({
-        "total": state.words.total, "types": types.collect::<Vec<_>>(), "allowedPhrases": state.words.allowed_phrases,
-        "version": state.words.version, "changedAt": state.words.changed_at, "memoryBytes": state.memory_bytes,
-        "compileMs": state.compiled_in.as_secs_f64() * 1e3,
-    });
-    common.output(&json, || {
-        let figures = [
-            ("total", state.words.total.to_string()),
-            ("allowed phrases", state.words.allowed_phrases.to_string()),
-            ("kilobytes in memory", (state.memory_bytes / 1_000).to_string()),
-        ];
-        key_values(
-            "words",
-            state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures),
-        )
-    })
-}
-
-fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Result<()> {
-    let Some(phrase) = phrase else {
-        let allowed = word_list::allowed_phrases(&app.core)?;
-        return common.output(&json!({ "items": allowed }), || allowed.join("\n"));
-    };
-    let phrase = phrase.trim().to_owned();
-    let (changed, warning) = if remove {
-        word_list::disallow(&app.moderation, phrase.clone())?;
-        (true, None)
-    } else {
-        let allowed = word_list::allow(&app.moderation, phrase.clone())?;
-        (allowed.is_new, allowed.warning)
-    };
-    if changed {
-        record_audit(app, if remove { "words allow --remove" } else { "words allow" }, None, cli_authority(None))?;
-    }
-    let json = json!({
-        "phrase": phrase, "allowed": !remove, "changed": changed, "warning": warning.map(PhraseWarning::name),
-    });
-    common.output(&json, || {
-        let warning = warning.map(|warning| format!("\nwarning: {}", warning.detail())).unwrap_or_default();
-        format!("{phrase} is {}{warning}", if remove { "no longer allowed" } else { "allowed" })
-    })
+    common.show(&TextTested::of(content_type, ruling))
 }

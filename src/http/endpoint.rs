@@ -138,9 +138,7 @@ impl Endpoint {
         handler: impl Handler<P, R>,
     ) -> Self {
         let parameters = P::describe();
-        let declared = names_of(&parameters);
-        let handler = Arc::new(TypedHandler { handler, declared, types: PhantomData });
-        Self::with_handler(method, path, access, (parameters, P::BODY), handler, R::describe)
+        Self::with_handler(method, path, access, (parameters, P::BODY), erase(handler), R::describe)
     }
 
     fn with_handler(
@@ -288,8 +286,10 @@ impl Endpoint {
     }
 }
 
-fn names_of(parameters: &[ParameterDescription]) -> Vec<&'static str> {
-    parameters.iter().map(|parameter| parameter.name).collect()
+/// Erases the types of a handler.
+pub fn erase<P: Parameters, R: Reply>(handler: impl Handler<P, R>) -> Arc<dyn ErasedHandler> {
+    let declared = P::describe().iter().map(|parameter| parameter.name).collect();
+    Arc::new(TypedHandler { handler, declared, types: PhantomData })
 }
 
 struct TypedHandler<H, P, R> {

@@ -208,7 +208,7 @@ fn announce_sunset(headers: &mut HeaderMap, successor: &str, day: Date) {
 
 /// Runs an audited handler and records its outcome before the response is sent. Both continue if the client
 /// disconnects, because the operation does.
-pub(super) async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result<Response<Body>> {
+pub async fn run_audited(audit: Arc<PendingAudit>, future: ResponseFuture) -> Result<Response<Body>> {
     audit.begin();
     let task = tokio::spawn(async move {
         let outcome = panic_as_error(AssertUnwindSafe(future).catch_unwind().await);

@@ -5,7 +5,7 @@
 //! axum's router. Then `endpoint_service` runs it: `guard` checks access, `params` reads the parameters, and a handler
 //! in `v0`, `v1` or `admin` does the work. `routes` is the table of all endpoints.
 
-mod admin;
+pub(crate) mod admin;
 mod allowed_hosts;
 pub mod body;
 mod body_encoding;
@@ -22,14 +22,15 @@ mod cross_site;
 pub mod cursor_page;
 mod device_label;
 mod download;
-mod endpoint;
-mod endpoint_service;
+pub(crate) mod endpoint;
+pub(crate) mod endpoint_service;
 mod event_connection;
-mod guard;
+pub(crate) mod guard;
 mod held_bytes;
 mod http2;
 mod idempotent_reply;
 mod identity_proof;
+pub(crate) mod in_process;
 mod inbox_hub;
 mod interpretation_response;
 mod interpretation_sse;
@@ -38,8 +39,8 @@ mod live_interpretations;
 mod live_stream;
 mod metrics;
 mod numbered_page;
-mod openapi;
-mod params;
+pub(crate) mod openapi;
+pub(crate) mod params;
 mod payment_channel;
 mod precompressed;
 mod public_content;
@@ -51,7 +52,7 @@ mod request_layer;
 mod request_meta;
 mod request_token;
 pub mod responses;
-mod routes;
+pub(crate) mod routes;
 pub mod serve;
 mod session_interpretation;
 mod service_manager;

@@ -28,6 +28,7 @@ use crate::{
 };
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Marks the response of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The default, because most responses belong to one user.
@@ -171,6 +172,24 @@ impl Reply for NoContent {
         ReplyDescription {
             statuses: vec![(StatusCode::NO_CONTENT, "Done.")],
             contents: Vec::new(),
+            schemas: Vec::new(),
+            headers: &[],
+        }
+    }
+}
+
+/// A text, with status 200.
+pub struct PlainText(pub String);
+
+impl Reply for PlainText {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        Ok(response_with(StatusCode::OK, TEXT, self.0.into_bytes()))
+    }
+
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
+            statuses: vec![(StatusCode::OK, "Done.")],
+            contents: vec![("text/plain", json!({ "type": "string" }))],
             schemas: Vec::new(),
             headers: &[],
         }

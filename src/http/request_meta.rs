@@ -95,7 +95,7 @@ impl RequestMeta {
     /// `overloaded` if the caller, the client network or all callers together hold too many bytes.
     pub fn admit(&self, pools: &HeldPools, caller: &Caller, headers: &HeaderMap) -> Result<(), Error> {
         let known = match caller {
-            Caller::Anonymous => None,
+            Caller::Anonymous | Caller::Admin(Identity::CommandLine) => None,
             Caller::User(user) => Some(Peer::User(user.id.0)),
             Caller::Admin(Identity::Account { id, .. }) => Some(Peer::Account(*id)),
             Caller::Admin(Identity::Key { id, .. }) => Some(Peer::Key(*id)),

@@ -129,8 +129,11 @@ fn command_error(line: &str, commands: &[String]) -> Option<String> {
     if path.is_empty() || !commands.contains(&path) && rest.peek().is_some_and(|word| !word.starts_with("--")) {
         return Some("there is no such command".to_owned());
     }
-    let known: Vec<_> = helps()[&path].split_whitespace().map(|word| word.trim_end_matches(',')).collect();
-    let unknown = options.into_iter().find(|option| !known.contains(&option.trim_end_matches([',', ']'])));
+    let words = helps()[&path].split_whitespace().map(|word| word.split_once('[').map_or(word, |(option, _)| option));
+    let known: Vec<_> = words.map(|word| word.trim_end_matches(',')).collect();
+    let name =
+        |option: &str| option.split_once('=').map_or(option, |(name, _)| name).trim_end_matches([',', ']']).to_owned();
+    let unknown = options.into_iter().find(|option| !known.contains(&name(option).as_str()));
     unknown.map(|option| format!("there is no {option}"))
 }
 

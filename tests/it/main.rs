@@ -23,7 +23,6 @@ mod operations;
 mod access;
 mod architecture;
 mod cli;
-mod cli_http_parity;
 mod commands;
 mod concurrency;
 mod damaged_database;

@@ -63,11 +63,12 @@ impl Administrators {
     }
 }
 
-/// An authenticated administrator or API key.
+/// An authenticated administrator or API key, or the command line, whose user can read the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     Account { id: i64, name: String, role: Role },
     Key { id: i64, label: String, role: Role },
+    CommandLine,
 }
 
 impl Identity {
@@ -76,6 +77,7 @@ impl Identity {
         match self {
             Self::Account { name, .. } => format!("admin:{name}"),
             Self::Key { label, .. } => format!("key:{label}"),
+            Self::CommandLine => self.name().to_owned(),
         }
     }
 
@@ -84,12 +86,14 @@ impl Identity {
         match self {
             Self::Account { name, .. } => name,
             Self::Key { label, .. } => label,
+            Self::CommandLine => "cli",
         }
     }
 
     pub const fn role(&self) -> Role {
         match self {
             Self::Account { role, .. } | Self::Key { role, .. } => *role,
+            Self::CommandLine => Role::Owner,
         }
     }
 }

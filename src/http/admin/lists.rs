@@ -112,7 +112,19 @@ where
     L: StaffList,
     R: From<L::Row> + Serialize,
 {
+    let (page, found) = read::<L>(context, params).await?;
+    Ok(NumberedPage::of(page, found))
+}
+
+/// Reads a page of rows.
+///
+/// # Errors
+/// As [`list`].
+pub async fn read<L: StaffList>(
+    context: RequestContext,
+    params: Paged<L::Params>,
+) -> Result<(PageRequest, Paginated<L::Row>)> {
     let page = page(&context, params.page, params.size);
     let filter = L::filter(&context, params.filter)?;
-    Ok(NumberedPage::of(page, context.report(move |app| L::read(app, &filter, page)).await?))
+    Ok((page, context.report(move |app| L::read(app, &filter, page)).await?))
 }

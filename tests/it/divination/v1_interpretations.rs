@@ -325,7 +325,7 @@ fn operators_see_ratings_by_model_and_prompt_version() {
     assert_eq!(command, report);
     let text = Binary::command().arg("--data-dir").arg(server.directory()).args(["ai", "ratings"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("50 %") && text.contains("second note"), "{text}");
+    assert!(text.contains("helpful percent") && text.contains("second note"), "{text}");
     let later = server.get("/admin/interpretation-ratings").query(&[("startTime", "2100-01-01")]).token(&key);
     let later = later.send().expect(200).json();
     assert_eq!((&later["rates"], &later["notes"]["total"]), (&json!([]), &json!(0)));

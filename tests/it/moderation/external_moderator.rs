@@ -207,12 +207,12 @@ fn commands_switch_a_running_server() {
     let compared = run(&["compare", "能加你微信吗"]).expect(0).json();
     assert_eq!((&compared["external"]["allowed"], &compared["agree"]), (&json!(false), &json!(false)));
     assert_eq!(run(&["health"]).expect(0).json()["healthy"], true);
-    assert_eq!(run(&["status"]).expect(0).json()["configured"], true);
+    assert_eq!(run(&["status"]).expect(0).json()["external"]["configured"], true);
     assert_eq!(run(&["switch", "local"]).expect(0).json()["service"], "local");
     run(&["switch", "both"]).expect(2);
     let flips: i64 =
         server.value("select count(*) from audit where actor = 'cli' and action like 'yarrow moderation %'");
-    assert_eq!(flips, 3);
+    assert_eq!(flips, 5, "three changes and two looks");
     drop(provider);
     assert_eq!(run(&["health"]).expect(5).json()["external"]["error"], "connect_failed");
 }

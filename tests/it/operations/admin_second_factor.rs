@@ -90,7 +90,7 @@ fn a_second_factor_is_required_once_confirmed() {
     confirm(&server, &app.code(-1)).expect(0);
     confirm(&server, &app.code(0)).expect(1);
     server.command(&["admin", "totp", "enrol", "root"]).expect(1);
-    assert_eq!(server.command(&["admin", "list"]).expect(0).json()[0]["hasSecondFactor"], true);
+    assert_eq!(server.command(&["admin", "list"]).expect(0).json()["items"][0]["hasSecondFactor"], true);
     login(&server, None).expect_problem(401, "totp_required");
     login(&server, Some(&app.code(0))).expect(200);
     let actions: i64 = server.value("select count(*) from audit where action like 'yarrow admin totp %'");

@@ -232,8 +232,8 @@ fn rejects_invalid_names_and_passwords() {
     assert_eq!(create("root", PASSWORD).expect(1).problem()["code"], "already_exists");
     CommandOutput::run(directory.path(), &["admin", "create", "other"], "").expect(2);
     let listed = CommandOutput::run(directory.path(), &["admin", "list"], "").expect(0).json();
-    assert_eq!(listed.as_array().unwrap().len(), 1);
-    assert_eq!(listed[0]["name"], "root");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["items"][0]["name"], "root");
 }
 
 #[test]

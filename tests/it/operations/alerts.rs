@@ -225,13 +225,13 @@ fn a_test_message_reports_delivery() {
     let done = CommandOutput::run(&directory, &arguments, "").expect(0).json();
     assert_eq!(done["items"][0]["delivered"], true, "{done}");
     assert_eq!(reported(&webhook)[0]["event"], "test");
-    let refused = CommandOutput::run(&directory, &arguments, "").expect(1).json();
+    let refused = CommandOutput::run(&directory, &arguments, "").expect(5).json();
     assert_eq!(refused["items"][0]["delivered"], false, "{refused}");
     assert!(refused["items"][0]["error"].as_str().unwrap().contains("http_403"), "{refused}");
-    let failed = CommandOutput::run(&directory, &arguments, "").expect(1).json();
+    let failed = CommandOutput::run(&directory, &arguments, "").expect(5).json();
     let said = failed["items"][0]["error"].as_str().unwrap();
     assert!(said.contains("http_500") && !said.contains("in time"), "{said}");
-    CommandOutput::run(&directory, &["alerts", "test"], "").expect(3);
+    CommandOutput::run(&directory, &["alerts", "test"], "").expect(1);
 }
 
 #[test]

@@ -100,6 +100,8 @@ fn lists_are_exported_as_csv_with_a_reason() {
     ] {
         assert!(export(&owner, page, path).expect(200).text().starts_with('\u{feff}'), "{path}");
     }
+    let audit = export(&owner, "audit", "audit/export").expect(200).text();
+    assert!(audit.contains("POST /admin/console/audit/export"), "an event names its action: {audit}");
     // A filter with a fault exports nothing, and no other rows.
     export(&owner, "orders", "orders/export?userId=abc").expect(422);
     // Without a reason nothing is sent, and a reason is in one event of the audit.

@@ -58,6 +58,8 @@ pub async fn refund(context: RequestContext, refund: RefundOrderParams) -> Resul
     };
     let user = orders::find(&context.app.payments, &spec.order_no)?.user;
     context.meta.subject.get_or_init(|| user);
+    // The provider may refund although this process is killed before it gets the reply.
+    context.record_start().await?;
     let operation = move |app: &App, once| refunds::refund(&app.payments, &spec, &by, once);
     context.blocking_once(StatusCode::OK, |done: &RefundedOrder| done.into(), operation).await
 }

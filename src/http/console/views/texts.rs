@@ -185,6 +185,7 @@ texts! {
     Status: "状态码", "Status";
     Action: "操作", "Action";
     Actions: "操作", "Actions";
+    RecordedAction: "操作", "Action";
     Actor: "操作者", "Actor";
     ActorHint: "例如 admin:alice、key:shop 或 cli", "For example admin:alice, key:shop or cli";
     Reason: "原因", "Reason";

@@ -167,7 +167,7 @@ pub const AUDIT: &[Column<StoredAuditEvent>] = &[
             None => actor,
         }
     }),
-    column(text(Text::Action), |stored| Cell::Code(stored.event.action.clone())),
+    column(text(Text::RecordedAction), |stored| Cell::Code(stored.event.action.clone())),
     column(text(Text::User), |stored| Cell::optional(stored.event.user, Cell::User)),
     column(number(Text::Outcome), |stored| Cell::Status(stored.event.outcome)),
     column(text(Text::Reason), |stored| Cell::optional(stored.event.reason.as_ref(), Cell::text)),

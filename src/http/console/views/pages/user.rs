@@ -276,7 +276,7 @@ const ISSUE: &[Column<Issue>] = &[
 const CHANGE: &[Column<AccountChange>] = &[
     column(time(Text::Time), |change| Cell::Time(change.created_at)),
     column(text(Text::Actor), |change| Cell::Actor(change.actor.clone())),
-    column(text(Text::Action), |change| Cell::word(change.action.clone()).explained(Cell::word(change.asset))),
+    column(text(Text::RecordedAction), |change| Cell::word(change.action.clone()).explained(Cell::word(change.asset))),
     column(number(Text::Balance), |change| {
         Cell::text(format!("{} → {}", format::number(change.balance_before), format::number(change.balance_after)))
     }),
