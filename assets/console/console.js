@@ -52,13 +52,26 @@
     if (menu && !menu.contains(event.target)) menu.open = false;
   });
 
-  // "/" searches, Escape closes the form or menu.
+  // "/" and Ctrl-K open the palette, "?" the list of keys, Escape closes a form or menu.
+  const palette = find("#palette"), keys = find("#keys"), typed = palette?.querySelector("input");
+  const choices = () => all("a", palette).filter(link => !link.parentElement.hidden);
+  typed?.addEventListener("input", () => all(":scope > .choices-list li", palette).forEach(item => {
+    item.hidden = !item.textContent.toLowerCase().includes(typed.value.trim().toLowerCase());
+  }));
+  palette?.addEventListener("keydown", event => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], links = choices();
+    if (!step || !links.length) return;
+    event.preventDefault();
+    const at = links.indexOf(document.activeElement) + step;
+    (at < 0 ? typed : links[at % links.length]).focus();
+  });
+  // A fragment leads to a form, which the palette would cover.
+  [palette, keys].forEach(dialog => dialog?.addEventListener("click", event => (event.target === dialog || event.target.closest("a")) && dialog.close()));
   on("keydown", event => {
-    const box = find("#q");
-    if (event.key === "/" && box && !event.target.closest("input, textarea, select") && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      box.focus();
-    }
+    const isTyping = event.target.closest("input, textarea, select"), isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isPalette = event.key === "/" ? !isTyping && isPlain : event.key === "k" && (event.ctrlKey || event.metaKey);
+    const dialog = isPalette ? palette : event.key === "?" && !isTyping && isPlain ? keys : null;
+    if (dialog && !find("dialog[open]")) { event.preventDefault(); dialog.showModal() }
     const open = event.key === "Escape" && (event.target.closest(".act[open]") ?? find(".account[open]"));
     if (open) { open.open = false; open.querySelector("summary").focus() }
   });
@@ -148,6 +161,14 @@
     if (window.uPlot) all("[data-chart]", root).forEach(draw);
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => start(document));
+  // The style sheet shows the tab of the fragment, or with a fault, or the first; this says which.
+  const markTab = () => all("[data-tabs] a").forEach(link => {
+    const isShown = find(link.hash)?.checkVisibility();
+    link.toggleAttribute("aria-current", isShown);
+    if (isShown) link.setAttribute("aria-current", "page");
+  });
+  addEventListener("hashchange", markTab);
+  markTab();
   find(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
   start(document);
 })();

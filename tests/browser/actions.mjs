@@ -68,7 +68,7 @@ check("the keyboard alone finds a user, grants coins and refunds an order", asyn
   const order = await paidOrder(page, takenOrders);
   await page.goto(CONSOLE);
   await page.keyboard.press("/");
-  assert.ok(await isFocused(page, "#q"), "the slash leads to the search");
+  assert.ok(await isFocused(page, "#palette input"), "the slash opens the palette");
   await page.keyboard.type(PHONE);
   await page.keyboard.press("Enter");
   await page.waitForURL(/users|search/);

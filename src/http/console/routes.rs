@@ -100,6 +100,7 @@ pub fn routes() -> Vec<Route> {
         get("", ViewFigures, overview::show),
         live("fragments/overview", ViewFigures, overview::refresh),
         get("search", ViewFigures, search::show),
+        get("search/suggest", ViewFigures, search::suggest),
         post("search/receipts", SupportUsers, search::ask_about_address),
         get("users", FindUsers, lists::show::<UserList>),
         post("users/export", FindUsers, lists::export::<UserList>),

@@ -61,6 +61,30 @@ pub async fn show(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     }
 }
 
+/// Hits that the palette shows.
+const SUGGESTIONS: usize = 6;
+
+/// Suggests the page of what is typed, and users.
+pub async fn suggest(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
+    let asked = console.query.get("q").trim().to_owned();
+    let role = console.context.admin()?.role();
+    let typed = asked.clone();
+    let hits = console
+        .context
+        .report(move |app| {
+            let exact = if role.has(Right::SupportUsers) { find(app, &asked) } else { None };
+            let exact = exact.map(|address| (asked.clone(), address));
+            let hits = match search(app, &asked, role)? {
+                Outcome::Hits { hits, .. } if role.has(Right::FindUsers) => hits,
+                _ => Vec::new(),
+            };
+            let hits = hits.into_iter().map(|hit| (format!("{} {}", hit.name, hit.detail), hit.href));
+            Ok(exact.into_iter().chain(hits).take(SUGGESTIONS).collect::<Vec<_>>())
+        })
+        .await?;
+    ok(view::suggestions(&console.view()?, &typed, &hits))
+}
+
 /// Asks the SMS provider what became of the codes for an address without an account.
 pub async fn ask_about_address(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let text = console.form.get("q");

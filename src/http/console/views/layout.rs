@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{
     assets,
     context::{ConsoleTheme, Role, ViewContext, href},
+    lists,
     parts::{Icon, icon},
     texts::{self, Language, Text, Tone},
 };
@@ -124,28 +125,61 @@ impl Place {
     }
 }
 
-/// The areas with their pages.
-const AREAS: [(Text, Icon, &[Place]); 6] = [
-    (Text::AreaIdentity, Icon::Users, &[Place::Users, Place::Growth]),
-    (Text::AreaDivination, Icon::Divination, &[Place::Models]),
-    (Text::AreaMoney, Icon::Money, &[Place::Orders, Place::Purchases, Place::Revenue]),
-    (Text::AreaModeration, Icon::Moderation, &[Place::Violations, Place::Review, Place::Words, Place::Compare]),
-    (Text::AreaMessaging, Icon::Messaging, &[Place::Messages, Place::Feedback, Place::Releases]),
+/// An entry of the navigation: pages that are tabs of each other.
+struct Entry {
+    title: Text,
+    places: &'static [Place],
+}
+
+const fn entry(title: Text, places: &'static [Place]) -> Entry {
+    Entry { title, places }
+}
+
+/// The entries before the areas.
+const HOME: [(Icon, Entry); 2] = [
+    (Icon::Overview, entry(Text::Overview, &[Place::Overview])),
+    (Icon::Figures, entry(Text::Figures, &[Place::Growth, Place::Revenue, Place::Models])),
+];
+
+/// The areas with their entries.
+const AREAS: [(Text, Icon, &[Entry]); 5] = [
+    (Text::AreaIdentity, Icon::Users, &[entry(Text::Users, &[Place::Users])]),
+    (Text::AreaMoney, Icon::Money, &[entry(Text::Orders, &[Place::Orders, Place::Purchases])]),
+    (
+        Text::AreaModeration,
+        Icon::Moderation,
+        &[
+            entry(Text::Violations, &[Place::Violations, Place::Review]),
+            entry(Text::WordList, &[Place::Words, Place::Compare]),
+        ],
+    ),
+    (
+        Text::AreaMessaging,
+        Icon::Messaging,
+        &[entry(Text::Feedback, &[Place::Feedback]), entry(Text::Messages, &[Place::Messages, Place::Releases])],
+    ),
     (
         Text::AreaOperations,
         Icon::Operations,
         &[
-            Place::Health,
-            Place::Log,
-            Place::NetworkLog,
-            Place::Audit,
-            Place::Administrators,
-            Place::Keys,
-            Place::Settings,
-            Place::Cleanup,
+            entry(Text::Health, &[Place::Health]),
+            entry(Text::Logs, &[Place::Log, Place::NetworkLog]),
+            entry(Text::Audit, &[Place::Audit]),
+            entry(Text::Administrators, &[Place::Administrators, Place::Keys]),
+            entry(Text::Settings, &[Place::Settings, Place::Cleanup]),
         ],
     ),
 ];
+
+impl Entry {
+    fn open_to(&self, role: Role) -> impl Iterator<Item = Place> + '_ {
+        self.places.iter().copied().filter(move |place| place.is_open_to(role))
+    }
+
+    fn waiting(&self, cx: &ViewContext) -> u64 {
+        self.places.iter().map(|place| place.waiting(cx)).sum()
+    }
+}
 
 /// The contents of a page.
 #[derive(Debug)]
@@ -189,8 +223,10 @@ pub fn page(cx: &ViewContext, page: &PageBody) -> Markup {
                 (search(cx))
                 (account(cx))
             }
+            (palette(cx))
             (navigation(cx, page.place))
             main id="main" tabindex="-1" {
+                (tabs(cx, page))
                 (flash(cx))
                 div.session-lost.note.notice id="session-lost" hidden role="alert" {
                     p { strong { (cx.t(Text::SessionEnded)) } " " (cx.t(Text::TypedTextIsKept)) }
@@ -305,8 +341,52 @@ fn search(cx: &ViewContext) -> Markup {
         form.search role="search" method="get" action=(href("search")) {
             label.sr for="q" { (cx.t(Text::SearchLabel)) }
             (icon(Icon::Search))
-            input id="q" name="q" type="search" required placeholder=(cx.t(Text::SearchPlaceholder)) autocomplete="off" spellcheck="false" aria-keyshortcuts="/";
+            input id="q" name="q" type="search" required placeholder=(cx.t(Text::SearchPlaceholder)) autocomplete="off" spellcheck="false" aria-keyshortcuts="/ Control+K";
             button.sr-until-focus type="submit" { (cx.t(Text::Search)) }
+        }
+    }
+}
+
+/// Acts that the palette offers: their form on a page.
+const ACTS: [(Text, Place, &str); 7] = [
+    (Text::NewMessage, Place::Messages, "new"),
+    (Text::AddWord, Place::Words, "add"),
+    (Text::TestText, Place::Words, "test"),
+    (Text::AllowPhrase, Place::Words, "allowed"),
+    (Text::NewRelease, Place::Releases, "new"),
+    (Text::NewAdministrator, Place::Administrators, "new"),
+    (Text::NewKey, Place::Keys, "new"),
+];
+
+/// Renders the palette of pages, acts, people and orders, and the list of keys. The script opens both.
+fn palette(cx: &ViewContext) -> Markup {
+    let Some(viewer) = &cx.viewer else { return html! {} };
+    let in_areas = AREAS.iter().flat_map(|(_, _, entries)| entries.iter());
+    let places = HOME.iter().map(|(_, entry)| entry).chain(in_areas).flat_map(|entry| entry.open_to(viewer.role));
+    let acts = ACTS.iter().filter(|(_, place, _)| place.is_open_to(viewer.role));
+    let keys = [
+        ("/", Text::Palette),
+        ("ctrl+k", Text::Palette),
+        ("↑ ↓ ↵", Text::KeyChoose),
+        ("esc", Text::Close),
+        ("?", Text::KeyHelp),
+    ];
+    html! {
+        dialog.palette id="palette" aria-label=(cx.t(Text::Palette)) {
+            form.search role="search" method="get" action=(href("search")) {
+                (icon(Icon::Search))
+                input name="q" type="search" required aria-label=(cx.t(Text::Palette)) placeholder=(cx.t(Text::SearchPlaceholder)) autocomplete="off" spellcheck="false" hx-get=(href("search/suggest")) hx-trigger="input changed delay:200ms" hx-target="#found";
+            }
+            div id="found" aria-live="polite" {}
+            ul.choices-list {
+                @for place in places { li { a href=(href(place.path())) { (cx.t(place.title())) } } }
+                @for (act, place, id) in acts { li { a href={ (href(place.path())) "#" (id) } { (cx.t(*act)) span.hint { (cx.t(place.title())) } } } }
+            }
+        }
+        dialog.palette id="keys" aria-labelledby="keys-title" {
+            h2 id="keys-title" { (cx.t(Text::KeyHelp)) }
+            dl.facts { @for (key, text) in keys { div { dt { kbd { (key) } } dd { (cx.t(text)) } } } }
+            form method="dialog" { button.button type="submit" { (cx.t(Text::Close)) } }
         }
     }
 }
@@ -362,12 +442,13 @@ const fn theme_text(theme: ConsoleTheme) -> Text {
 
 fn navigation(cx: &ViewContext, current: Option<Place>) -> Markup {
     let Some(viewer) = &cx.viewer else { return html! {} };
-    let link = |place: Place, picture: Option<Icon>| {
-        let waiting = place.waiting(cx);
+    let link = |entry: &Entry, place: Place, picture: Option<Icon>| {
+        let waiting = entry.waiting(cx);
+        let is_current = current.is_some_and(|current| entry.places.contains(&current));
         html! {
-            a href=(href(place.path())) aria-current=[(current == Some(place)).then_some("page")] {
+            a href=(href(place.path())) aria-current=[is_current.then_some("page")] {
                 @if let Some(picture) = picture { (icon(picture)) }
-                span { (cx.t(place.title())) }
+                span { (cx.t(entry.title)) }
                 @if waiting > 0 { span.count { (waiting.min(999)) span.sr { " " (cx.t(Text::WaitingSuffix)) } } }
             }
         }
@@ -375,15 +456,38 @@ fn navigation(cx: &ViewContext, current: Option<Place>) -> Markup {
     html! {
         nav.side id="nav" popover aria-label=(cx.t(Text::Areas)) {
             button.icon.close type="button" popovertarget="nav" popovertargetaction="hide" aria-label=(cx.t(Text::Close)) { (icon(Icon::Close)) }
-            ul.home { li { (link(Place::Overview, Some(Icon::Overview))) } }
-            @for (title, picture, places) in AREAS {
-                @if places.iter().any(|place| place.is_open_to(viewer.role)) {
+            ul.home { @for (picture, entry) in &HOME { li { (link(entry, entry.places[0], Some(*picture))) } } }
+            @for (title, picture, entries) in AREAS {
+                @let open: Vec<_> = entries.iter().filter_map(|entry| Some((entry, entry.open_to(viewer.role).next()?))).collect();
+                @if !open.is_empty() {
                     h2 { (icon(picture)) (cx.t(title)) }
-                    ul { @for place in places.iter().filter(|place| place.is_open_to(viewer.role)) { li { (link(*place, None)) } } }
+                    ul { @for (entry, place) in open { li { (link(entry, place, None)) } } }
                 }
             }
         }
     }
+}
+
+/// Renders the pages of the current entry as tabs, on the pages themselves and not on those below them.
+fn tabs(cx: &ViewContext, page: &PageBody) -> Markup {
+    let current = page.place.filter(|place| page.title == cx.t(place.title()));
+    let in_areas = AREAS.iter().flat_map(|(_, _, entries)| entries.iter());
+    let entry = HOME
+        .iter()
+        .map(|(_, entry)| entry)
+        .chain(in_areas)
+        .find(|entry| current.is_some_and(|current| entry.places.contains(&current)));
+    let places: Vec<_> = match (entry, &cx.viewer) {
+        (Some(entry), Some(viewer)) => entry.open_to(viewer.role).collect(),
+        _ => Vec::new(),
+    };
+    let tab = |place: &Place| {
+        let waiting = place.waiting(cx);
+        let title = cx.t(place.title());
+        let title = if waiting > 0 { format!("{title} ({waiting})") } else { title.to_owned() };
+        (title, href(place.path()), current == Some(*place))
+    };
+    html! { @if places.len() > 1 { div.entry { (lists::tabs(cx, Text::Areas, &places.iter().map(tab).collect::<Vec<_>>())) } } }
 }
 
 fn flash(cx: &ViewContext) -> Markup {

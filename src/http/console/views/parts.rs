@@ -193,7 +193,7 @@ pub fn progress(label: &str, percent: u8) -> Markup {
 pub enum Icon {
     Overview,
     Users,
-    Divination,
+    Figures,
     Money,
     Moderation,
     Messaging,
@@ -210,7 +210,7 @@ impl Icon {
         match self {
             Self::Overview => "M4 13h6V4H4zm10 7h6V4h-6zM4 20h6v-3H4z",
             Self::Users => "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21c0-4 3.6-6 8-6s8 2 8 6",
-            Self::Divination => "M4 5h16M4 10h6m4 0h6M4 15h16M4 20h6m4 0h6",
+            Self::Figures => "M5 20v-7m7 7V4m7 16V9",
             Self::Money => "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM8.5 8l3.5 5 3.5-5M12 13v4.5M9 13h6",
             Self::Moderation => "M12 3l8 3v5c0 5-3.4 8.600-8 10-4.600-1.400-8-5-8-10V6zM8.500 12l2.500 2.500 4.500-5",
             Self::Messaging => "M4 5h16v11H9l-5 4z",

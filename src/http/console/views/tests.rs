@@ -253,5 +253,5 @@ fn alerts_and_checks_are_explained_in_the_language_of_the_page() {
 
 #[test]
 fn our_script_is_small() {
-    assert!(super::assets::SCRIPT.bytes.len() < 8192);
+    assert!(super::assets::SCRIPT.bytes.len() < 10_240);
 }

@@ -186,6 +186,14 @@ texts! {
     Action: "操作", "Action";
     Actions: "操作", "Actions";
     RecordedAction: "操作", "Action";
+    Palette: "查找用户、订单、页面和操作", "Find people, orders, pages and acts";
+    KeyChoose: "选择一项并打开", "Choose an entry and open it";
+    KeyHelp: "键盘快捷键", "Keyboard shortcuts";
+    SignIns: "登录", "Sign-ins";
+    Activity: "活动", "Activity";
+    Sections: "分栏", "Sections";
+    Figures: "统计", "Figures";
+    Logs: "日志", "Logs";
     Actor: "操作者", "Actor";
     ActorHint: "例如 admin:alice、key:shop 或 cli", "For example admin:alice, key:shop or cli";
     Reason: "原因", "Reason";

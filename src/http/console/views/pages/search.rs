@@ -7,7 +7,7 @@ use crate::{
     domain::identity::{accounts::CodeMessages, directory::UserState},
     http::console::views::{
         context::{ViewContext, href},
-        format::Timestamp,
+        format::{Timestamp, with_query},
         layout::{self, PageBody},
         parts,
         texts::{self, Text},
@@ -56,6 +56,18 @@ pub struct Search {
     pub has_more: bool,
     /// Requests for codes, if the query is an address without an account.
     pub codes: Option<CodeMessages>,
+}
+
+/// Renders what the palette found: texts with their addresses, and the search itself.
+pub fn suggestions(cx: &ViewContext, typed: &str, hits: &[(String, String)]) -> Markup {
+    html! {
+        @if !typed.is_empty() {
+            ul.choices-list {
+                @for (text, address) in hits { li { a href=(address) { (text) } } }
+                li { a href=(with_query(&href("search"), &[("q", typed)])) { (texts::results_for(cx.language, typed)) } }
+            }
+        }
+    }
 }
 
 /// Renders the results.

@@ -44,7 +44,7 @@ pub struct UserPage {
     pub grant_cap: Option<i64>,
 }
 
-/// Renders the page of a user.
+/// Renders the page of a user: a head with the acts on the account, and tabs.
 pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
     let nickname = &user.found.profile.nickname;
     let title = if nickname.is_empty() { &user.id } else { nickname };
@@ -52,21 +52,63 @@ pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
     let body = html! {
         (layout::heading(title, None, &html! { @if is_suspended { (parts::state(cx, "suspended")) } span.hint { (cx.t(Text::Id)) } (parts::copyable(cx, &user.id)) }))
         @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
-        @if cx.may(Right::SupportUsers) {
-            (missing_coins::panel(cx, &user.id, &user.verdict))
-            div.columns {
-                (panel("identity", cx.t(Text::Identity), &identity(cx, user)))
-                (panel("balances", cx.t(Text::Balances), &balances(cx, user)))
+        section.card.user-head aria-label=(cx.t(Text::Identity)) {
+            (identity(cx, user))
+            div.stack {
+                @if cx.may(Right::SupportUsers) { (balances(cx, user)) }
+                (account_acts(cx, user))
             }
-        } @else { (panel("identity", cx.t(Text::Identity), &identity(cx, user))) }
-        (account_acts(cx, user))
-        (notes(cx, user))
-        @if cx.may(Right::SupportUsers) {
-            (issues(cx, user))
-            (sections(cx, user))
-        } @else { (violations(cx, user)) }
+        }
+        (tabs(cx, &tabs_of(cx, user)))
     };
     layout::page(cx, &PageBody::new(title.clone(), Place::Users, body))
+}
+
+/// Returns the tabs of the viewer's role: id, title and sections. Lists without rows are left out.
+fn tabs_of(cx: &ViewContext, user: &UserPage) -> Vec<(&'static str, Text, Markup)> {
+    let suspensions = &user.found.suspensions;
+    let suspensions = rows_of(cx, "suspensions", Text::Suspensions, &html! {}, SUSPENSION, suspensions);
+    if !cx.may(Right::SupportUsers) {
+        let overview = html! { (notes(cx, user)) (suspensions) };
+        return vec![
+            ("overview", Text::Overview, overview),
+            ("moderation", Text::AreaModeration, violations(cx, user)),
+        ];
+    }
+    let overview = html! {
+        (missing_coins::panel(cx, &user.id, &user.verdict))
+        (issues(cx, user))
+        (notes(cx, user))
+        (suspensions)
+    };
+    vec![
+        ("overview", Text::Overview, overview),
+        ("money", Text::AreaMoney, money(cx, user)),
+        (
+            "divination",
+            Text::AreaDivination,
+            rows_of(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.found.records),
+        ),
+        ("moderation", Text::AreaModeration, violations(cx, user)),
+        ("messaging", Text::AreaMessaging, messages(cx, user)),
+        ("sign-ins", Text::SignIns, sign_ins(cx, user)),
+        ("activity", Text::Activity, activity(cx, user)),
+    ]
+}
+
+/// Renders sections of which the style sheet shows one: that of the address's fragment, or with a fault, or the first.
+fn tabs(cx: &ViewContext, tabs: &[(&str, Text, Markup)]) -> Markup {
+    html! {
+        nav.tabs data-tabs aria-label=(cx.t(Text::Sections)) {
+            ul { @for (id, title, _) in tabs { li { a href={ "#tab-" (id) } { (cx.t(*title)) } } } }
+        }
+        div.tabbed { @for (id, title, sections) in tabs {
+            section.stack id={ "tab-" (id) } aria-label=(cx.t(*title)) tabindex="-1" {
+                (sections)
+                @if sections.0.is_empty() { p.empty.card { (cx.t(Text::NothingYet)) } }
+            }
+        } }
+    }
 }
 
 fn act(user: &UserPage, path: &str) -> String {
@@ -107,9 +149,6 @@ fn balances(cx: &ViewContext, user: &UserPage) -> Markup {
                 @if let Some(at) = account.suspended_at { dd { (parts::badge(Tone::Bad, cx.t(Text::AccountSuspended))) " " (cx.ago(at)) } }
             }
         } }
-        @if cx.may(Right::GrantCoins) {
-            div.actions { (grant(cx, user)) }
-        }
     }
 }
 
@@ -160,29 +199,24 @@ fn scope_field(form: &Form<'_>, options: Vec<(&str, String)>) -> Markup {
     form.field(Field::new("scope", Text::Scope, Control::Select(options), "").required())
 }
 
-/// Renders the state of the account with the acts on it.
+/// Renders the acts on the account.
 fn account_acts(cx: &ViewContext, user: &UserPage) -> Markup {
     let (suspended, free) = (scope_options(cx, user, true), scope_options(cx, user, false));
-    let suspensions = &user.found.suspensions;
-    panel(
-        "account",
-        cx.t(Text::AccountState),
-        &html! {
-            @if suspensions.is_empty() { p.quiet { (cx.t(Text::NeverSuspended)) } } @else { (cells::table(cx, Text::Suspensions, SUSPENSION, suspensions)) }
-            div.actions {
-                @if cx.may(Right::Moderate) {
-                    @if !suspended.is_empty() { (resume(cx, user, suspended)) }
-                    @if !free.is_empty() { (suspend(cx, user, free)) }
-                    @if !user.found.profile.nickname.is_empty() { (act_with_reason(&act_form(cx, user, "reset-nickname"), cx, (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
-                }
-                @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
-                @if cx.may(Right::Administer) {
-                    (export(cx, user))
-                    (forms::button(cx, &act(user, "erase"), cx.t(Text::EraseUser), "danger"))
-                }
+    html! {
+        div.actions id="account" {
+            @if cx.may(Right::GrantCoins) { (grant(cx, user)) }
+            @if cx.may(Right::Moderate) {
+                @if !suspended.is_empty() { (resume(cx, user, suspended)) }
+                @if !free.is_empty() { (suspend(cx, user, free)) }
+                @if !user.found.profile.nickname.is_empty() { (act_with_reason(&act_form(cx, user, "reset-nickname"), cx, (Text::ResetNickname, Text::ResetNicknameHint), &html! {})) }
             }
-        },
-    )
+            @if cx.may(Right::SupportUsers) { (move_phone(cx, user)) }
+            @if cx.may(Right::Administer) {
+                (export(cx, user))
+                (forms::button(cx, &act(user, "erase"), cx.t(Text::EraseUser), "danger"))
+            }
+        }
+    }
 }
 
 fn resume(cx: &ViewContext, user: &UserPage, scopes: Vec<(&str, String)>) -> Markup {
@@ -235,7 +269,7 @@ fn notes(cx: &ViewContext, user: &UserPage) -> Markup {
 
 fn violations(cx: &ViewContext, user: &UserPage) -> Markup {
     let total = html! { span.hint { (format::number(user.found.violations_total)) } };
-    row_panel(cx, "violations", Text::Violations, &total, moderation::VIOLATION, &user.found.violations)
+    rows_of(cx, "violations", Text::Violations, &total, moderation::VIOLATION, &user.found.violations)
 }
 
 fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
@@ -246,24 +280,40 @@ fn issues(cx: &ViewContext, user: &UserPage) -> Markup {
     panel_with("issues", cx.t(Text::Issues), &repair, &cells::table(cx, Text::Issues, ISSUE, &user.found.issues))
 }
 
-fn sections(cx: &ViewContext, user: &UserPage) -> Markup {
-    let mine = |path: &str| with_query(&href(path), &[("userId", &user.id)]);
-    let all =
-        |path: &str, title: Text| html! { a href=(mine(path)) { (cx.t(Text::All)) span.sr { ": " (cx.t(title)) } } };
-    let unread = html! { span.hint { (texts::unread(cx.language, user.found.notices_unread as u64)) } };
+/// Renders a link to the whole list of a user's rows.
+fn all(cx: &ViewContext, address: &str, title: Text) -> Markup {
+    html! { a href=(address) { (cx.t(Text::All)) span.sr { ": " (cx.t(title)) } } }
+}
+
+fn money(cx: &ViewContext, user: &UserPage) -> Markup {
+    let SupportPage { entries, orders, purchases, changes, .. } = &user.found;
+    let list = |path: &str, title| all(cx, &with_query(&href(path), &[("userId", &user.id)]), title);
     html! {
-        (row_panel(cx, "ledger", Text::Ledger, &html! { a href=(act(user, "ledger")) { (cx.t(Text::All)) span.sr { ": " (cx.t(Text::Ledger)) } } }, rows::ENTRY, &user.found.entries))
-        (row_panel(cx, "orders", Text::Orders, &all("orders", Text::Orders), rows::ORDER, &user.found.orders))
-        (row_panel(cx, "purchases", Text::Purchases, &all("purchases", Text::Purchases), rows::PURCHASE, &user.found.purchases))
-        (row_panel(cx, "changes", Text::ManualChanges, &html! {}, CHANGE, &user.found.changes))
-        (row_panel(cx, "identities", Text::Identities, &html! {}, IDENTITY, &user.found.identities))
+        (rows_of(cx, "ledger", Text::Ledger, &all(cx, &act(user, "ledger"), Text::Ledger), rows::ENTRY, entries))
+        (rows_of(cx, "orders", Text::Orders, &list("orders", Text::Orders), rows::ORDER, orders))
+        (rows_of(cx, "purchases", Text::Purchases, &list("purchases", Text::Purchases), rows::PURCHASE, purchases))
+        (rows_of(cx, "changes", Text::ManualChanges, &html! {}, CHANGE, changes))
+    }
+}
+
+fn messages(cx: &ViewContext, user: &UserPage) -> Markup {
+    let unread = html! { span.hint { (texts::unread(cx.language, user.found.notices_unread as u64)) } };
+    rows_of(cx, "notices", Text::Notifications, &unread, NOTICE, &user.found.notices)
+}
+
+fn sign_ins(cx: &ViewContext, user: &UserPage) -> Markup {
+    html! {
+        (rows_of(cx, "identities", Text::Identities, &html! {}, IDENTITY, &user.found.identities))
         (devices(cx, user))
         (codes(cx, &user.found.code_messages, &act(user, "receipts"), None))
-        (row_panel(cx, "calls", Text::Interpretations, &html! {}, rows::CALL, &user.found.records))
-        (violations(cx, user))
-        (row_panel(cx, "notices", Text::Notifications, &unread, NOTICE, &user.found.notices))
-        (row_panel(cx, "requests", Text::Requests, &all("network-log", Text::Requests), rows::REQUEST, &user.found.requests))
-        (row_panel(cx, "audit", Text::Audit, &all("audit", Text::Audit), rows::AUDIT, &user.found.audit))
+    }
+}
+
+fn activity(cx: &ViewContext, user: &UserPage) -> Markup {
+    let list = |path: &str, title| all(cx, &with_query(&href(path), &[("userId", &user.id)]), title);
+    html! {
+        (rows_of(cx, "requests", Text::Requests, &list("network-log", Text::Requests), rows::REQUEST, &user.found.requests))
+        (rows_of(cx, "audit", Text::Audit, &list("audit", Text::Audit), rows::AUDIT, &user.found.audit))
     }
 }
 
@@ -331,15 +381,18 @@ const CODE_MESSAGE: &[Column<CodeMessageRecord>] = &[
     }),
 ];
 
-/// Renders a panel with the newest rows of a list.
-fn row_panel<R>(cx: &ViewContext, id: &str, title: Text, beside: &Markup, columns: &[Column<R>], rows: &[R]) -> Markup {
-    panel_with(id, cx.t(title), beside, &cells::table_or(cx, Text::NothingYet, title, columns, rows))
+/// Renders a panel with the newest rows of a list, or nothing without rows.
+fn rows_of<R>(cx: &ViewContext, id: &str, title: Text, beside: &Markup, columns: &[Column<R>], rows: &[R]) -> Markup {
+    if rows.is_empty() {
+        return html! {};
+    }
+    panel_with(id, cx.t(title), beside, &cells::table(cx, title, columns, rows))
 }
 
 fn devices(cx: &ViewContext, user: &UserPage) -> Markup {
     let devices: Vec<_> = user.found.devices.iter().map(|device| (user.found.kept.id, device.clone())).collect();
-    let end_all = html! { @if !devices.is_empty() { (forms::button(cx, &act(user, "devices/end"), cx.t(Text::EndAllDevices), "small")) } };
-    row_panel(cx, "devices", Text::Devices, &end_all, DEVICE, &devices)
+    let end_all = forms::button(cx, &act(user, "devices/end"), cx.t(Text::EndAllDevices), "small");
+    rows_of(cx, "devices", Text::Devices, &end_all, DEVICE, &devices)
 }
 
 /// Renders requests for codes, with the act that asks the provider about an address or the user of a page.
