@@ -54,10 +54,8 @@ pub fn page(cx: &ViewContext, user: &UserPage) -> Markup {
         @if is_suspended { (parts::note(Tone::Bad, &html! { p { (cx.t(Text::UserSuspended)) } })) }
         section.card.user-head aria-label=(cx.t(Text::Identity)) {
             (identity(cx, user))
-            div.stack {
-                @if cx.may(Right::SupportUsers) { (balances(cx, user)) }
-                (account_acts(cx, user))
-            }
+            @if cx.may(Right::SupportUsers) { (balances(cx, user)) }
+            (account_acts(cx, user))
         }
         (tabs(cx, &tabs_of(cx, user)))
     };
@@ -128,7 +126,6 @@ fn identity(cx: &ViewContext, user: &UserPage) -> Markup {
         (facts(cx, &[
             (Text::PhoneNumber, address(&user.phone_number, Text::PhoneNumber)),
             (Text::Email, address(&user.email, Text::Email)),
-            (Text::Nickname, or_dash(cx, Some(&profile.nickname))),
             (Text::Registered, cx.time(kept.created_at)),
             (Text::LastSeen, last_seen_at.map_or_else(|| parts::dash(cx), |at| cx.time(at))),
             (Text::Gender, html! { (cx.word(&profile.gender)) }),
