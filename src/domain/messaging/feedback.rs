@@ -218,19 +218,27 @@ pub fn change(core: &Core, id: i64, change: FeedbackChange) -> Pending<FeedbackT
     })
 }
 
-/// Stores a reply and sends it to the user. Open feedback is in progress then.
+/// A reply of the staff.
+#[derive(Clone, Debug)]
+pub struct NewReply {
+    pub author: String,
+    pub content: String,
+    /// The state after it. By default open feedback is in progress then.
+    pub state: Option<FeedbackState>,
+}
+
+/// Stores a reply and sends it to the user.
 ///
 /// # Errors
 /// `not_found`; `invalid_parameters` for feedback without a verified user, who could not be reached.
 pub fn reply(
     core: &Core,
     id: i64,
-    author: String,
-    content: String,
+    reply: NewReply,
     once: IdempotentRequest<FeedbackThread>,
 ) -> Pending<IdempotentOutcome<FeedbackThread>> {
     let config = Arc::clone(&core.config);
-    core.store.write(move |tx| once.run_in(tx, |tx| reply_in(tx, &config, id, &author, &content)))
+    core.store.write(move |tx| once.run_in(tx, |tx| reply_in(tx, &config, id, &reply)))
 }
 
 /// Returns the user of feedback, for the audit.
@@ -377,7 +385,8 @@ fn replies_in(tx: &Read<'_>, id: i64) -> Result<Vec<FeedbackReply>> {
     )
 }
 
-fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &str) -> Result<FeedbackThread> {
+fn reply_in(tx: &Write<'_>, config: &Config, id: i64, reply: &NewReply) -> Result<FeedbackThread> {
+    let NewReply { author, content, state } = reply;
     let found = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
     let rejected = |message: Sentence| Err(Error::field("text", Fault::new(FieldCode::NotAllowed, message)));
     let Some(user) = found.user.filter(|_| found.is_verified) else {
@@ -396,7 +405,9 @@ fn reply_in(tx: &Write<'_>, config: &Config, id: i64, author: &str, content: &st
         "insert into feedback_replies (feedback_id, author, content, created_at) values (?1, ?2, ?3, ?4)",
         (id, author, content, tx.now.0),
     )?;
-    tx.execute("update feedback set state = 'in_progress' where id = ?1 and state = 'open'", [id])?;
+    let state =
+        state.unwrap_or(if found.state == FeedbackState::Open { FeedbackState::InProgress } else { found.state });
+    tx.execute("update feedback set state = ?2 where id = ?1", (id, state.name()))?;
     user_notices::send_in(tx, config, user, &UserNotice::FeedbackReply { reply: content })?;
     let changed = tx.first(select_feedback!("where id = ?1"), [id], feedback_of)?.ok_or(Code::NotFound)?;
     thread_in(tx, changed)

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::administrators::AdminName;
 use crate::{
-    domain::messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread},
+    domain::messaging::feedback::{self, FeedbackChange, FeedbackFilter, FeedbackState, FeedbackThread, NewReply},
     error::Result,
     http::{
         numbered_page::NumberedPage,
@@ -37,6 +37,7 @@ parameters! {
     ReplyToFeedbackParams(fields) {
         id: RowNumber = fields.path("id", "Id of the feedback.");
         text: FeedbackText = fields.required("text", "The reply, sent to the user as a notification.");
+        state: Option<FeedbackState> = fields.optional("state", "The state after the reply. Default: `in_progress` if it was open.");
         reason: Option<Reason> = fields.optional("reason", "Reason, stored in the audit event.");
     }
 }
@@ -124,14 +125,14 @@ pub async fn change(context: RequestContext, params: ChangeFeedbackParams) -> Re
 }
 
 pub async fn reply(context: RequestContext, params: ReplyToFeedbackParams) -> Result<Replayable<AdminFeedback>> {
-    let (RowNumber(id), FeedbackText(text)) = (params.id, params.text);
+    let (RowNumber(id), FeedbackText(content), state) = (params.id, params.text, params.state);
     name_subject(&context, id)?;
     let by = context.authority(params.reason.map(|Reason(reason)| reason))?;
     context
         .respond_once(
             StatusCode::CREATED,
             |thread: &FeedbackThread| thread.into(),
-            |app, once| feedback::reply(&app.core, id, by.actor, text, once),
+            |app, once| feedback::reply(&app.core, id, NewReply { author: by.actor, content, state }, once),
         )
         .await
 }

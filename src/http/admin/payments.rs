@@ -222,11 +222,9 @@ impl StaffList for OrderList {
     fn fields(_: &ViewContext) -> Vec<FilterField> {
         let [from, to] = FilterField::range(Text::From, Text::To);
         vec![
-            FilterField::new("state", Text::State).choice(OrderState::ALL).tabs([
-                OrderState::Review,
-                OrderState::Paid,
-                OrderState::Refunded,
-            ]),
+            FilterField::new("state", Text::State)
+                .choice(OrderState::ALL)
+                .tabs([OrderState::Review, OrderState::Refunded]),
             FilterField::new("userId", Text::UserId),
             FilterField::new("minAmount", Text::MinAmount).control(Control::Decimal),
             FilterField::new("maxAmount", Text::MaxAmount).control(Control::Decimal),

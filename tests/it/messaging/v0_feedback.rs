@@ -137,6 +137,10 @@ fn staff_assign_answer_and_close_feedback() {
         (&inbox["items"][0]["title"], inbox["items"].as_array().unwrap().len()),
         (&json!("A reply to your feedback"), 2)
     );
+    let done = json!({ "text": "Bye", "state": "closed" });
+    let closed = server.post(&format!("{path}/reply")).token(&alice).json(&done).send().expect(201).json();
+    assert_eq!((&closed["state"], &closed["replies"][2]["content"]), (&json!("closed"), &json!("Bye")));
+    assert_eq!(reply("Again").send().expect(201).json()["state"], "closed", "a reply reopens nothing");
     assert!(change(json!({ "state": "closed", "assignee": "" })).expect(200).json()["assignee"].is_null());
     let exported = server.get("/api/v1/account/export").by(&user).send().expect(200).json();
     assert_eq!(exported["feedback"][0]["replies"][1]["content"], "Done");

@@ -31,7 +31,7 @@ use crate::{
             users::{self, Address, Gender, ProfileChange, User},
         },
         messaging::{
-            feedback::{self, Author, FeedbackChange, FeedbackState},
+            feedback::{self, Author, FeedbackChange, FeedbackState, NewReply},
             notifications::{self, Audience, NotificationDraft, Payload},
             releases::{self, AppVersion, ReleaseDraft},
         },
@@ -350,7 +350,8 @@ impl<'app> Player<'app> {
             return Ok(());
         }
         let (author, answer) = (format!("admin:{SUPPORT}"), picked(&texts::ANSWERS, number).to_owned());
-        feedback::reply(core, sent.id, author, answer, IdempotentRequest::without_key(None)).wait().map(drop)
+        let reply = NewReply { author, content: answer, state: None };
+        feedback::reply(core, sent.id, reply, IdempotentRequest::without_key(None)).wait().map(drop)
     }
 
     fn offend(&self, person: usize, number: usize) -> Result<()> {

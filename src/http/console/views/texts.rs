@@ -613,6 +613,7 @@ texts! {
     ReplyText: "回复内容", "Reply";
     ReplyHint: "以应用内通知发送给用户", "Sent to the user as a notification in the app";
     SendReply: "发送回复", "Send reply";
+    ReplyAndClose: "回复并关闭", "Reply and close";
     ChangeState: "更改状态", "Change state";
     // Messages and releases.
     NewMessage: "新通知", "New message";

@@ -128,8 +128,11 @@ fn act_form<'view>(cx: &'view ViewContext, act: &str, feedback: &Feedback) -> Fo
 fn reply_form(cx: &ViewContext, feedback: &Feedback) -> Markup {
     let form = act_form(cx, "reply", feedback);
     let text = Field::new("text", Text::ReplyText, Control::Area, "").required().hint(Text::ReplyHint).max_length(1000);
-    let button = html! { button.button.primary type="submit" { (cx.t(Text::SendReply)) } };
-    form.act_with_button(cx.t(Text::Reply), "", &form.field(text), &button)
+    let buttons = html! {
+        button.button.primary type="submit" { (cx.t(Text::SendReply)) }
+        button.button type="submit" name="state" value=(FeedbackState::Closed.name()) { (cx.t(Text::ReplyAndClose)) }
+    };
+    form.act_with_button(cx.t(Text::Reply), "", &form.field(text), &buttons)
 }
 
 fn state_form(cx: &ViewContext, page: &FeedbackPage, feedback: &Feedback) -> Markup {
