@@ -103,6 +103,36 @@ check("the keyboard alone finds a user, grants coins and refunds an order", asyn
   await context.close();
 });
 
+check("the palette finds pages and people, the keys are listed, and a user's tabs follow the address", async ({ browser, demo, session }) => {
+  const context = await openContext(browser, demo, { session, language: "en" });
+  const page = await context.newPage();
+  await page.goto(CONSOLE);
+  await page.keyboard.press("?");
+  assert.ok(await page.isVisible("#keys kbd"), "the question mark lists the keys");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("network");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/network-log$/);
+  await page.keyboard.press("/");
+  await page.keyboard.type(PHONE);
+  await page.locator("#found a[href*='/users/']").first().click();
+  await page.waitForURL(/users\/\d+$/);
+  assert.equal(await text(page, "[data-tabs] [aria-current]"), "Overview");
+  await page.click("[data-tabs] a[href='#tab-money']");
+  await page.waitForSelector("#ledger tbody tr");
+  assert.equal(await text(page, "[data-tabs] [aria-current]"), "Money");
+  assert.equal(await page.isVisible("#notes"), false, "one tab is shown");
+  await context.close();
+  const scriptless = await openContext(browser, demo, { session, language: "en", javaScriptEnabled: false });
+  const plain = await scriptless.newPage();
+  await plain.goto(`${CONSOLE}users/1`);
+  await plain.click("[data-tabs] a[href='#tab-money']");
+  assert.ok(await plain.isVisible("#ledger") && !(await plain.isVisible("#notes")), "the tabs work without the script");
+  await scriptless.close();
+});
+
 check("the keyboard alone erases a user, after a page that shows what goes", async ({ browser, demo, session }) => {
   const context = await openContext(browser, demo, { session });
   const page = await context.newPage();
