@@ -6,8 +6,8 @@ use clap::{Command, Subcommand, builder::Styles};
 
 use super::{
     admin, ai, alerts, backup, cleanup, coins, completions, config, database, demo, doctor,
-    endpoint_commands::EndpointGroup, figures, healthcheck, import, ledger, man, moderation, notify, openapi,
-    options::Common, payments, points, products, records, restore, serve, sync, users, version, violations, words,
+    endpoint_commands::EndpointGroup, figures, healthcheck, import, ledger, man, notify, openapi, options::Common,
+    payments, points, products, records, restore, serve, sync, users, version, words,
 };
 use crate::error::Result;
 
@@ -55,8 +55,10 @@ pub enum MoneyCommand {
 #[derive(Debug, Subcommand)]
 pub enum ModerationCommand {
     Words(words::WordsArgs),
-    Moderation(moderation::ModerationArgs),
-    Violations(violations::ViolationsArgs),
+    /// Show and select the moderation service: local word list or external moderator
+    Moderation(EndpointGroup),
+    /// List and count texts rejected by moderation; delete old records
+    Violations(EndpointGroup),
 }
 
 #[derive(Debug, Subcommand)]
@@ -178,8 +180,7 @@ impl ModerationCommand {
     fn run(self, common: &Common) -> Result<()> {
         match self {
             Self::Words(args) => words::run(common, args),
-            Self::Moderation(args) => moderation::run(common, args),
-            Self::Violations(args) => violations::run(common, args),
+            Self::Moderation(group) | Self::Violations(group) => Err(group.without_command()),
         }
     }
 }

@@ -27,7 +27,6 @@ mod log_buffer;
 mod log_writer;
 mod logging;
 mod man;
-mod moderation;
 mod notify;
 mod openapi;
 mod options;
@@ -47,7 +46,6 @@ mod terminal;
 mod terminal_escape;
 mod users;
 mod version;
-mod violations;
 mod words;
 
 use std::ffi::OsString;

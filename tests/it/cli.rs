@@ -848,4 +848,10 @@ fn accepts_former_spellings_of_commands() {
     for command in [&["users", "fix"][..], &["coins", "sync"]] {
         assert_code(&run(&[command, &["--help"]].concat()), 0);
     }
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    for decision in ["dismiss", "collect", "returned-elsewhere"] {
+        let settle = ["payments", "settle", "1", decision, "--reason", "test", "--yes"];
+        CommandOutput::run(directory.path(), &settle, "").expect(4);
+    }
 }

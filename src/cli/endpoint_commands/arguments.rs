@@ -103,7 +103,9 @@ fn argument(command: &EndpointCommand, parameter: &ParameterDescription, limits:
         }
         _ => argument.value_name(value_name),
     };
-    match names(&schema) {
+    let words = command.words.filter(|(name, _)| *name == parameter.name);
+    match words.map(|(_, words)| words.iter().map(|(word, _)| (*word).to_owned()).collect()).or_else(|| names(&schema))
+    {
         Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
         None => argument,
     }
@@ -147,6 +149,11 @@ pub(super) fn values(
         let mut given: Vec<_> = given.cloned().collect();
         if name == USER {
             given = given.iter().map(|who| Ok(find_user_id(app, who)?.to_string())).collect::<Result<_>>()?;
+        }
+        if let Some((_, words)) = command.words.filter(|(of, _)| *of == name) {
+            let value =
+                |given: &String| words.iter().find(|(word, _)| word == given).map(|(_, value)| (*value).to_owned());
+            given = given.iter().filter_map(value).collect();
         }
         let is_list = (parameter.schema)(&app.core.config.limits)["type"] == "array";
         values.insert(name.to_owned(), if is_list { json!(given) } else { json!(given.swap_remove(0)) });

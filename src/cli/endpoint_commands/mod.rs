@@ -46,6 +46,8 @@ pub struct EndpointCommand {
     options: Vec<(&'static str, &'static str)>,
     /// Values of required parameters whose option is absent.
     defaults: Vec<(&'static str, &'static str)>,
+    /// Words for the values of a parameter: its name, and pairs of both.
+    words: Option<(&'static str, &'static [(&'static str, &'static str)])>,
     /// Parameters that are arguments without an option, beside those of the path.
     positional: &'static [&'static str],
     /// Parameters that have no option.
@@ -69,6 +71,7 @@ fn command(path: &'static str, operation: &'static str, about: &'static str) -> 
         details: None,
         options: Vec::new(),
         defaults: Vec::new(),
+        words: None,
         positional: &[],
         without: &[],
         other: None,
@@ -86,6 +89,11 @@ impl EndpointCommand {
     fn option(mut self, parameter: &'static str, option: &'static str) -> Self {
         self.options.push((parameter, option));
         self
+    }
+
+    /// Takes words of the command line instead of the values of a parameter.
+    fn words(self, parameter: &'static str, words: &'static [(&'static str, &'static str)]) -> Self {
+        Self { words: Some((parameter, words)), ..self }
     }
 
     fn positional(self, positional: &'static [&'static str]) -> Self {
@@ -275,12 +283,7 @@ mod tests {
         ("adminTestQuestion", "words test"),
         ("adminTestAnswer", "words test"),
         ("adminImportWords", "words import"),
-        ("adminSwitchModeration", "moderation switch"),
-        ("adminCompareModeration", "moderation compare"),
         ("adminCompareModerationBatch", "moderation compare"),
-        ("adminUserViolations", "violations stats"),
-        ("adminViolationTypes", "violations stats"),
-        ("adminFrequentViolators", "violations stats"),
         ("adminSendNotification", "notify send"),
         ("adminCountCastings", "figures castings"),
         // Over HTTP the work goes on in the background.

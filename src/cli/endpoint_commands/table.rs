@@ -39,6 +39,17 @@ pub(super) const NOUNS: [(&str, &str); 17] = [
     ("words", "Word"),
 ];
 
+/// The decisions about an order, with their former words.
+const DECISIONS: &[(&str, &str)] = &[
+    ("credit", "credit"),
+    ("write-off", "write-off"),
+    ("claw-back", "claw-back"),
+    ("refunded-externally", "refunded-externally"),
+    ("dismiss", "write-off"),
+    ("collect", "claw-back"),
+    ("returned-elsewhere", "refunded-externally"),
+];
+
 pub(super) fn commands() -> Vec<EndpointCommand> {
     [identity(), divination(), money(), moderation(), messaging(), operations()].into_iter().flatten().collect()
 }
@@ -135,6 +146,7 @@ fn money() -> Vec<EndpointCommand> {
         command("payments settle", "adminSettleOrder", "Resolve an order in state `review`")
             .details("Example: yarrow payments settle 20260102030405000001 write-off --reason \"goodwill\"")
             .positional(&["decision"])
+            .words("decision", DECISIONS)
             .confirmed("Settle order {}?"),
         command("payments refund", "adminRefundOrder", "Refund an order and take back the coins that it bought")
             .details("Example: yarrow payments refund 20260102030405000001 --amount 6.00 --reason \"bought twice\"")
@@ -193,6 +205,13 @@ fn moderation() -> Vec<EndpointCommand> {
         .positional(&["enableFallback"]),
         command("moderation health", "adminCheckModeration", "Probe both services; exit 5 if a configured one fails")
             .check(|reply| usize::from(reply["healthy"] != true)),
+        command("moderation switch", "adminSwitchModeration", "Select the service that decides, from the next text on")
+            .details("The `external` moderator or the `local` word list.")
+            .words("useAliyun", &[("external", "true"), ("local", "false")])
+            .positional(&["useAliyun"]),
+        command("moderation compare", "adminCompareModeration", "Check a text with both services")
+            .positional(&["content"])
+            .without(&["userId"]),
         command(
             "moderation disagreements",
             "adminListDisagreements",
@@ -216,6 +235,9 @@ fn moderation() -> Vec<EndpointCommand> {
         command("violations review undo", "adminUndoReviews", "Undo decisions of the last day")
             .positional(&["ids"])
             .check(faults),
+        command("violations stats", "adminViolationTypes", "Count violations by type, of all users or of one")
+            .or("user", "adminUserViolations"),
+        command("violations frequent", "adminFrequentViolators", "List users whose texts are rejected often"),
         command("violations cleanup", "adminCleanUpViolations", "Delete old violations")
             .confirmed("Delete all records of that age?"),
     ]

@@ -212,7 +212,7 @@ fn commands_switch_a_running_server() {
     run(&["switch", "both"]).expect(2);
     let flips: i64 =
         server.value("select count(*) from audit where actor = 'cli' and action like 'yarrow moderation %'");
-    assert_eq!(flips, 5, "three changes and two looks");
+    assert_eq!(flips, 6, "three changes and three looks");
     drop(provider);
     assert_eq!(run(&["health"]).expect(5).json()["external"]["error"], "connect_failed");
 }
