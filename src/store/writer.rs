@@ -48,6 +48,8 @@ pub struct WriterMetrics {
     pub failures: Counter,
     /// Operations that found damage in the file, and commits that failed of it without such an operation.
     pub damage_errors: Counter,
+    /// Answers of a database server that commits waited for.
+    pub round_trips: Counter,
 }
 
 /// Jobs of one commit.
@@ -136,6 +138,11 @@ impl Queue {
         self.shared.metrics.damage_errors.add(u64::from(is_damage(error) && !is_counted));
     }
 
+    /// Counts answers of a database server that a commit waited for.
+    pub(super) fn note_round_trips(&self, count: u64) {
+        self.shared.metrics.round_trips.add(count);
+    }
+
     /// Counts a transaction that could not begin.
     pub(super) fn note_refusal(&self) {
         self.shared.metrics.failures.add(1);
@@ -185,6 +192,7 @@ impl Writer {
                 durations: Histogram::new(&SLOW_BOUNDS),
                 failures: Counter::default(),
                 damage_errors: Counter::default(),
+                round_trips: Counter::default(),
             },
             dispatcher: OnceLock::default(),
             is_superseded: Arc::default(),

@@ -1,6 +1,8 @@
 //! Several copies of the service on one PostgreSQL database, and connections to it that break. `tests/postgresql/run`
 //! starts the server and runs these tests.
 
+mod round_trips;
+
 use std::{
     collections::BTreeSet,
     io::{Read, Write},

@@ -81,7 +81,8 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_requests(&mut page, &sources.requests);
     add_store(&mut page, &sources.app);
     if let Some(load) = sources.app.core.store.server_load() {
-        add_server(&mut page, load);
+        let round_trips = sources.app.core.store.writer_metrics().round_trips.get();
+        add_server(&mut page, load, round_trips);
     }
     add_network_log(&mut page, &sources.app.network_log);
     add_providers(&mut page, &sources.app);
@@ -135,7 +136,9 @@ fn add_store(page: &mut Page, app: &App) {
 }
 
 /// Adds the connections to a database server and the copies of the service on it.
-fn add_server(page: &mut Page, load: ServerLoad) {
+fn add_server(page: &mut Page, load: ServerLoad, round_trips: u64) {
+    page.counter("yarrow_writer_round_trips", "Answers of the database server that commits waited for")
+        .whole(&[], round_trips);
     let used = load.readers.saturating_sub(load.idle_readers);
     page.gauge("yarrow_database_connections", "Open connections for reads")
         .whole(&[("state", "used")], used.into())

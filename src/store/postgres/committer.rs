@@ -135,6 +135,7 @@ impl Committer {
         let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let not_run = jobs.split_off(done.len());
         let outcome = outcome.and_then(|()| self.commit(&session));
+        self.queue.note_round_trips(session.take_round_trips());
         // A commit that failed may have happened. Reads that follow the reply must not use what was cached before it.
         self.commits.fetch_add(1, Ordering::Release);
         match outcome {

@@ -47,6 +47,7 @@ pub(in crate::store) struct Session {
     /// Results that are being read, the outermost first.
     results: RefCell<Vec<RowBuffer>>,
     changes: Cell<u64>,
+    round_trips: Cell<u64>,
     transaction: Cell<TransactionState>,
     is_lost: Cell<bool>,
     used_at: Cell<Instant>,
@@ -94,6 +95,7 @@ impl Session {
             deferred: RefCell::default(),
             results: RefCell::default(),
             changes: Cell::default(),
+            round_trips: Cell::default(),
             transaction: Cell::default(),
             is_lost: Cell::default(),
             used_at: Cell::new(Instant::now()),
@@ -166,6 +168,7 @@ impl Session {
         for result in self.results.borrow_mut().iter_mut() {
             result.receive_all(&self.driver)?;
         }
+        self.round_trips.set(self.round_trips.get() + 1);
         let deferred = self.deferred.take();
         let outcome = self.driver.wait(async {
             if deferred.is_empty() {
@@ -177,6 +180,11 @@ impl Session {
             before.and(outcome)
         });
         outcome.inspect_err(|error| self.note_failure(error))
+    }
+
+    /// Returns how often this session has waited for the server since the last call.
+    pub(super) fn take_round_trips(&self) -> u64 {
+        self.round_trips.take()
     }
 
     /// Waits for a request that another method has begun.
