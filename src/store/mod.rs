@@ -10,6 +10,7 @@ pub mod lock;
 mod pending;
 mod postgres;
 mod row;
+pub mod row_list;
 mod snapshot_id;
 pub mod sliding_window;
 mod sqlite;
@@ -45,7 +46,7 @@ pub use self::{
     transaction::{Read, Write},
     tuning::Tuning,
     value::{OwnedSqlValue, RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
-    writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics},
+    writer::{CommitReplies, GroupedWrite, ReplyDispatcher, WriterLoad, WriterMetrics},
 };
 use self::{
     postgres::ServerStore,
@@ -204,6 +205,12 @@ impl Store {
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
         self.writer().submit(TransactionKind::NoSavepoint, operation)
+    }
+
+    /// Queues a write that is plain data. Those of its kind that wait at the same time run as one set, whose statements are
+    /// about many rows. See [`GroupedWrite`].
+    pub fn write_grouped<W: GroupedWrite>(&self, write: W) -> Pending<W::Done> {
+        self.writer().submit_grouped(write)
     }
 
     /// Resolves once the writer has had the write lock, whether or not other changes could be committed then.

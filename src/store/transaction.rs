@@ -11,6 +11,7 @@ use super::{
     FILE_COPY_NAME, SnapshotId,
     postgres::{self, Session},
     row::Row,
+    row_list,
     sqlite::{FileConnection, Statement},
     value::{RowResult, SqlParameters, SqlValue},
 };
@@ -177,6 +178,28 @@ impl<'connection> Read<'connection> {
         self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
     }
 
+    /// Passes the rows of several keys to a function, in no order. The query is that of one key, whose condition is after
+    /// its last `where`.
+    pub fn each_of<P: SqlParameters>(
+        &self,
+        sql: &str,
+        keys: &[P],
+        mut row: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut visit = |found: &Row<'_>| row(found).map(ControlFlow::Continue);
+        match self.access {
+            Access::File(connection) => {
+                let mut statement = Statement::prepare(connection, sql)?;
+                keys.iter().try_for_each(|key| statement.query(key.values().as_ref(), &mut visit).map(drop))
+            }
+            Access::Server(session) => row_list::chunks(keys).try_for_each(|chunk| {
+                let rows = row_list::padded(chunk.len());
+                let padding = chunk.iter().rev().cycle().take(rows - chunk.len());
+                session.query_list(sql, chunk.iter().chain(padding), rows, &mut visit)
+            }),
+        }
+    }
+
     /// Passes each row to a function until it breaks. Returns whether it did.
     pub fn each_until(
         &self,
@@ -245,6 +268,11 @@ impl<'connection> Write<'connection> {
         self.follow_ups.borrow_mut().push(Box::new(change));
     }
 
+    /// Drops the changes that were to follow an operation which is repeated.
+    pub(super) fn drop_follow_ups(&self) {
+        self.follow_ups.take();
+    }
+
     pub(super) fn run_follow_ups(&self) -> Result<()> {
         self.follow_ups.take().into_iter().try_for_each(|change| change(self))
     }
@@ -258,6 +286,16 @@ impl<'connection> Write<'connection> {
     /// the next statement of any operation. If it fails there, so do all operations of the transaction.
     pub fn execute_later(&self, sql: &str, params: impl SqlParameters) -> Result<()> {
         self.read.access.execute_later(sql, &params)
+    }
+
+    /// Inserts rows as [`Self::execute_later`] does. The statement is that of one row.
+    pub fn insert_all_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
+        match self.read.access {
+            Access::File(_) => rows.iter().try_for_each(|row| self.read.access.execute_later(sql, row)),
+            Access::Server(session) => {
+                row_list::parts(rows).try_for_each(|part| session.insert_list_later(sql, part))
+            }
+        }
     }
 
     /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which
@@ -304,9 +342,7 @@ impl<'connection> Write<'connection> {
                 sets.into_iter()
                     .try_fold(0, |changed, params| Ok(changed + statement.execute(params.values().as_ref())?))
             }
-            Access::Server(session) => sets
-                .into_iter()
-                .try_fold(0, |changed, params| Ok(changed + session.execute(sql, params.values().as_ref())?)),
+            Access::Server(session) => session.execute_each(sql, &sets.into_iter().collect::<Vec<_>>()),
         }
     }
 }

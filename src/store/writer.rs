@@ -1,12 +1,14 @@
 //! The queue of the writer thread, which commits many operations at once and replies once they are durable.
 //!
 //! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
-//! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations, except those that changed
+//! faster. Operations that may fail run in a savepoint. Those that are plain data run as sets; see [`GroupedWrite`]. A failed commit fails all its operations, except those that changed
 //! nothing and saw no change. Each engine commits in its own way: `sqlite/committer.rs`, `postgres/committer.rs`.
 
 mod job;
 
 use std::{
+    collections::HashMap,
+    mem,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,8 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::job::Operation;
-pub use self::job::{CommitReplies, ReplyDispatcher};
+use self::job::{Closure, Grouped, Operation, Work};
+pub use self::job::{CommitReplies, GroupedWrite, ReplyDispatcher};
 pub(super) use self::job::{Job, TransactionKind};
 use super::{Pending, Tuning, Write, is_damage};
 use crate::{
@@ -89,7 +91,8 @@ impl Queue {
     /// Passes this operation and those that wait behind it to `commit`, which commits some and returns the rest, until
     /// none is left.
     pub(super) fn commit_batch(&self, first: Box<dyn Job>, commit: impl Fn(Jobs) -> Jobs) {
-        let mut waiting: Jobs = std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
+        let waiting: Jobs = std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
+        let mut waiting = gather_sets(waiting);
         let (size, begun) = (waiting.len() as u64, Instant::now());
         while !waiting.is_empty() {
             waiting = commit(waiting);
@@ -103,31 +106,52 @@ impl Queue {
         }
     }
 
-    /// Runs operations with `run` up to the first whose error ended the transaction. Returns for each that ran whether a
-    /// failed commit concerns it: one that changed nothing and saw no change of the others has its result in any case.
+    /// Runs sets of operations with `run` up to the first whose error ended the transaction. Returns for each operation
+    /// that ran whether a failed commit concerns it: one that changed nothing and saw no change of the others has its result
+    /// in any case.
+    ///
+    /// `run` returns true unless it rolled the set back. If it is told that the set is isolated, it rolls it back too if the
+    /// database refuses its changes. A refused set runs again one by one.
     pub(super) fn run_jobs(
         &self,
         jobs: &mut [Box<dyn Job>],
         transaction: &Write<'_>,
-        run: impl Fn(&mut dyn Job) -> Result<()>,
+        run: impl Fn(&mut [Box<dyn Job>], bool) -> Result<bool>,
     ) -> (Vec<bool>, Result<()>) {
         let mut begun = Instant::now();
         let (mut is_concerned, mut has_changes) = (Vec::with_capacity(jobs.len()), false);
-        for job in jobs {
-            let outcome = run(job.as_mut()).and_then(|()| transaction.run_follow_ups());
+        let mut run_set = |set: &mut [Box<dyn Job>], is_isolated: bool| -> Result<bool> {
+            let ran = run(set, is_isolated);
+            if set.len() > 1 && matches!(ran, Ok(false)) {
+                transaction.drop_follow_ups();
+                return Ok(false);
+            }
+            let outcome = ran.and_then(|_| transaction.run_follow_ups());
             has_changes |= outcome.is_err() || transaction.changed() > 0;
-            is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
-            if job.found_damage() {
-                self.shared.metrics.damage_errors.add(1);
-            }
             let ended = Instant::now();
-            log_if_slow(job.name(), ended.duration_since(begun), self.slow);
-            begun = ended;
-            if outcome.is_err() {
-                return (is_concerned, outcome);
+            for job in &*set {
+                is_concerned.push(has_changes && job.kind() != TransactionKind::Probe);
+                if job.found_damage() {
+                    self.shared.metrics.damage_errors.add(1);
+                }
             }
-        }
-        (is_concerned, Ok(()))
+            if let [job, ..] = set {
+                log_if_slow(job.name(), ended.duration_since(begun), self.slow);
+            }
+            begun = ended;
+            outcome.map(|()| true)
+        };
+        let mut run_sets = || -> Result<()> {
+            for set in jobs.chunk_by_mut(|one, other| is_same_set(&**one, &**other)) {
+                if !run_set(set, set.len() > 1)? {
+                    tracing::warn!(writes = set.len(), "the database refused a set of writes; they run one by one");
+                    set.chunks_mut(1).try_for_each(|one| run_set(one, true).map(drop))?;
+                }
+            }
+            Ok(())
+        };
+        let outcome = run_sets();
+        (is_concerned, outcome)
     }
 
     /// Counts and logs a failed commit.
@@ -167,6 +191,34 @@ impl Queue {
         self.reply(concerned, Some(error));
         self.reply(others, None);
     }
+}
+
+fn is_same_set(one: &dyn Job, other: &dyn Job) -> bool {
+    one.set().zip(other.set()).is_some_and(|((one, _), (other, _))| one == other)
+}
+
+/// Moves the writes of one kind together. None passes a write of another kind of its user, or a closure, which may concern
+/// anybody.
+fn gather_sets(jobs: Jobs) -> Jobs {
+    if jobs.len() < 2 {
+        return jobs;
+    }
+    let (mut gathered, mut sets, mut users) = (Vec::with_capacity(jobs.len()), Vec::<Jobs>::new(), HashMap::new());
+    for job in jobs {
+        let set = job.set();
+        if set.is_none_or(|(set, user)| *users.entry(user).or_insert(set) != set) {
+            gathered.extend(mem::take(&mut sets).into_iter().flatten());
+            users.clear();
+            users.extend(set.map(|(set, user)| (user, set)));
+        }
+        match sets.iter_mut().find(|of_kind| of_kind.first().is_some_and(|first| is_same_set(&**first, &*job))) {
+            Some(of_kind) => of_kind.push(job),
+            None if set.is_some() => sets.push(vec![job]),
+            None => gathered.push(job),
+        }
+    }
+    gathered.extend(sets.into_iter().flatten());
+    gathered
 }
 
 /// Logs an operation that took as long as this limit.
@@ -212,8 +264,16 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
+        self.submit_work(kind, Closure::new(operation))
+    }
+
+    pub(super) fn submit_grouped<W: GroupedWrite>(&self, write: W) -> Pending<W::Done> {
+        self.submit_work(TransactionKind::NoSavepoint, Grouped(write))
+    }
+
+    fn submit_work<W: Work>(&self, kind: TransactionKind, work: W) -> Pending<W::Done> {
         let (reply, receiver) = oneshot::channel();
-        let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
+        let job = Box::new(Operation { kind, work, outcome: None, reply });
         match self.enqueue(job) {
             Ok(()) => Pending::queued(receiver),
             Err(refusal) => Pending::ready(Err(refusal)),

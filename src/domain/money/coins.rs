@@ -10,18 +10,18 @@ use crate::{
     domain::{
         identity::{step_up::StepUp, users},
         money::ledger::{
-            self, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting,
+            self, Asset, Authority, Discrepancy, EntryKind, LARGEST_ADJUSTMENT, Posting, PostingSet,
             changes::{self, NewAccountChange},
         },
         operations::{
             confirmations::{self, ConfirmationRequest, DeletionPreview},
-            idempotency::{IdempotentOutcome, IdempotentRequest},
+            idempotency::{IdempotentOutcome, IdempotentRequest, ResponseSet},
             lease::Lease,
         },
     },
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Pending, Write},
+    store::{GroupedWrite, Pending, Write},
     types::{Secret, UserId, pluralize},
 };
 
@@ -84,14 +84,43 @@ pub fn balance(core: &Core, user: UserId) -> Result<i64> {
 /// # Errors
 /// `insufficient_coins`, `account_inconsistent`; those of [`IdempotentRequest::run_in`].
 pub fn consume(core: &Core, user: UserId, once: IdempotentRequest<Consumed>) -> Pending<IdempotentOutcome<Consumed>> {
-    let price = i64::from(core.config.coins.consume);
-    core.store.write_without_savepoint(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
+    core.store.write_grouped(Use { user, price: i64::from(core.config.coins.consume), once })
 }
 
-pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> {
-    let posting = Posting { user, asset: Asset::Coin, delta: -price, kind: EntryKind::Consume, reference: None };
-    let entry = ledger::post_in(tx, posting)?;
-    Ok(Consumed { consumed: price, balance: entry.balance_after })
+/// A use that waits for the writer.
+struct Use {
+    user: UserId,
+    price: i64,
+    once: IdempotentRequest<Consumed>,
+}
+
+impl GroupedWrite for Use {
+    type Done = IdempotentOutcome<Consumed>;
+
+    fn user(&self) -> UserId {
+        self.user
+    }
+
+    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Done>>> {
+        let mut postings = PostingSet::load_in(tx, Asset::Coin, set.iter().map(|of_set| of_set.user))?;
+        let mut responses = ResponseSet::load_in(tx, set.iter().map(|of_set| &of_set.once))?;
+        let mut outcomes = Vec::with_capacity(set.len());
+        for Self { user, price, once } in set {
+            if !responses.can_run(once) {
+                break;
+            }
+            let has_user = postings.has_user(*user);
+            let consume = || {
+                let (user, kind) = (*user, EntryKind::Consume);
+                let posting = Posting { user, asset: Asset::Coin, delta: -price, kind, reference: None };
+                Ok(Consumed { consumed: *price, balance: postings.post(tx, posting)? })
+            };
+            outcomes.push(if has_user { responses.run(once, consume)? } else { Err(Code::Unauthenticated.into()) });
+        }
+        postings.store_in(tx)?;
+        responses.store_in(tx)?;
+        Ok(outcomes)
+    }
 }
 
 /// Sets the balance to zero and returns zero.
@@ -164,7 +193,7 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Re
         return Err(Error::internal("the adjustment is out of range"));
     }
     let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: EntryKind::Adjust, reference: None };
-    let after = ledger::post_in(tx, posting)?.balance_after;
+    let after = ledger::post_in(tx, posting)?;
     let action = if coins > 0 { "increase" } else { "decrease" };
     changes::record_in(tx, by, changed(action, user, after - coins, after))?;
     Ok(after)
@@ -181,7 +210,7 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, name: &str, initia
     let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
     let delta = i64::from(initial);
     let posting = Posting { user, asset: Asset::Coin, delta, kind: EntryKind::SignupBonus, reference: Some(reference) };
-    let (_, is_new) = ledger::post_once_in(tx, posting)?;
+    let is_new = ledger::post_once_in(tx, posting)?;
     if is_new { Ok(()) } else { ledger::open_account_in(tx, user, Asset::Coin).map(drop) }
 }
 

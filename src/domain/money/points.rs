@@ -62,7 +62,7 @@ pub fn exchange(
             let post = |asset, delta| {
                 let kind = EntryKind::Exchange;
                 let posting = Posting { user, asset, delta, kind, reference: reference.clone() };
-                Ok::<_, Error>(ledger::post_in(tx, posting)?.balance_after)
+                ledger::post_in(tx, posting)
             };
             let points = coins.checked_mul(rate).ok_or(Code::BalanceTooLarge)?;
             let coin_balance = post(Asset::Coin, -coins)?;
@@ -81,7 +81,7 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
     }
     let delta = -i64::from(price);
     let posting = Posting { user, asset: Asset::Point, delta, kind: EntryKind::Cast, reference: Some(reference) };
-    Ok(ledger::post_in(tx, posting)?.balance_after)
+    ledger::post_in(tx, posting)
 }
 
 /// Returns the price of a casting, once.
@@ -133,7 +133,7 @@ pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result
     }
     let (delta, reference) = (i64::from(bonus), Some(format!("user:{user}")));
     let posting = Posting { user, asset: Asset::Point, delta, kind: EntryKind::SignupBonus, reference };
-    let (_, is_new) = ledger::post_once_in(tx, posting)?;
+    let is_new = ledger::post_once_in(tx, posting)?;
     Ok(if is_new { delta } else { 0 })
 }
 
@@ -183,7 +183,7 @@ pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> R
         return Err(Error::internal("the correction is out of range"));
     }
     let posting = Posting { user, asset: Asset::Point, delta: points, kind: EntryKind::Adjust, reference: None };
-    let after = ledger::post_in(tx, posting)?.balance_after;
+    let after = ledger::post_in(tx, posting)?;
     let changed = NewAccountChange {
         action: "adjust",
         user,

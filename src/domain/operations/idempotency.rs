@@ -8,7 +8,7 @@
 //! keys. So only the newest of a caller are kept. A repeated request whose response was deleted is executed again,
 //! which is safe: the first one changed nothing.
 
-use std::time::Duration;
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{
     core::Core,
     domain::identity::users,
     error::{Code, Error, Result},
-    store::{Read, Write},
+    store::{Read, RowResult, SqlParameters, Write},
     types::{Timestamp, UserId},
 };
 
@@ -41,6 +41,15 @@ pub struct Claim {
     /// The number of responses that changed nothing, kept of one caller.
     pub free_responses: u32,
 }
+
+impl Claim {
+    fn name(&self) -> ClaimName<'_> {
+        [&self.caller, &self.route, &self.key].map(|part| Cow::Borrowed(part.as_str()))
+    }
+}
+
+/// Caller, route and key.
+type ClaimName<'claim> = [Cow<'claim, str>; 3];
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +81,7 @@ impl<T> IdempotentOutcome<T> {
 }
 
 /// Renders an outcome as a response.
-type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<StoredResponse> + Send>;
+type Render<T> = Box<dyn Fn(Result<&T, &Error>) -> Result<StoredResponse> + Send>;
 
 /// A request that is executed once at most if it has a key.
 pub struct IdempotentRequest<T> {
@@ -91,7 +100,7 @@ impl<T> IdempotentRequest<T> {
     pub fn with_key(
         user: Option<UserId>,
         claim: Claim,
-        render: impl FnOnce(Result<&T, &Error>) -> Result<StoredResponse> + Send + 'static,
+        render: impl Fn(Result<&T, &Error>) -> Result<StoredResponse> + Send + 'static,
     ) -> Self {
         Self { user, key: Some((claim, Box::new(render))) }
     }
@@ -167,6 +176,104 @@ impl<T> IdempotentRequest<T> {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// The stored responses to a set of requests, and the new ones that are to be stored.
+pub struct ResponseSet<'set> {
+    stored: HashMap<ClaimName<'set>, Row>,
+    new: Vec<NewResponse<'set>>,
+}
+
+struct NewResponse<'set> {
+    claim: &'set Claim,
+    response: StoredResponse,
+    is_free: bool,
+    /// A response to the key is stored whose retention is over.
+    replaces: bool,
+}
+
+impl<'set> ResponseSet<'set> {
+    /// Reads the responses that are stored.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn load_in<T: 'set>(
+        tx: &Read<'_>,
+        requests: impl Iterator<Item = &'set IdempotentRequest<T>>,
+    ) -> Result<Self> {
+        let claims = requests.filter_map(|request| request.key.as_ref().map(|(claim, _)| claim));
+        let keys: Vec<_> = claims.map(|claim| (&claim.caller, &claim.route, &claim.key, claim)).collect();
+        let mut stored = HashMap::new();
+        if let Some((.., claim)) = keys.first() {
+            // The retention is a setting, and the same for all.
+            let keys: Vec<_> = keys.iter().map(|(caller, route, key, _)| (*caller, *route, *key)).collect();
+            tx.each_of(FIND, &keys, |row| {
+                let [caller, route, key] = [row.get(5)?, row.get(6)?, row.get(7)?].map(Cow::Owned);
+                stored.insert([caller, route, key], row_of(tx, claim, row)?);
+                Ok(())
+            })?;
+        }
+        Ok(Self { stored, new: Vec::new() })
+    }
+
+    /// Returns false if the outcome depends on responses that the new ones delete: those that changed nothing, or whose
+    /// retention is zero.
+    pub fn can_run<T>(&self, request: &IdempotentRequest<T>) -> bool {
+        let Some((claim, _)) = &request.key else { return true };
+        if claim.kept_for.is_zero() {
+            return self.new.is_empty();
+        }
+        let is_free_of_caller = |new: &NewResponse<'_>| new.is_free && new.claim.caller == claim.caller;
+        !self.find(claim).is_some_and(|row| row.is_free) || !self.new.iter().any(is_free_of_caller)
+    }
+
+    fn find<'a>(&'a self, claim: &'a Claim) -> Option<&'a Row> {
+        self.stored.get(&claim.name())
+    }
+
+    /// Runs `effect` unless the request was executed before, as [`IdempotentRequest::run_in`] does. The effect decides a
+    /// change in memory, and nothing if it fails. [`Self::store_in`] writes the response.
+    ///
+    /// # Errors
+    /// The outer one means that the set must not be stored.
+    pub fn run<T>(
+        &mut self,
+        request: &'set IdempotentRequest<T>,
+        effect: impl FnOnce() -> Result<T>,
+    ) -> Result<Result<IdempotentOutcome<T>>> {
+        let Some((claim, render)) = &request.key else {
+            return Ok(effect().map(|value| IdempotentOutcome::Fresh(value, None)));
+        };
+        let found = self.find(claim);
+        if let Some(row) = found.filter(|row| row.is_live) {
+            return Ok(row.clone().response_for(claim).map(IdempotentOutcome::Replayed));
+        }
+        let replaces = found.is_some();
+        let outcome = effect();
+        let is_free = match &outcome {
+            Ok(_) => false,
+            Err(error) if is_final(error.code) => true,
+            Err(_) => return Ok(outcome.map(|value| IdempotentOutcome::Fresh(value, None))),
+        };
+        let response = render(outcome.as_ref())?;
+        let row = Row { is_live: true, is_free, request_sha256: claim.request_sha256, response: response.clone() };
+        self.stored.insert(claim.name(), row);
+        self.new.push(NewResponse { claim, response: response.clone(), is_free, replaces });
+        Ok(outcome.map(|value| IdempotentOutcome::Fresh(value, Some(response))).map_err(Error::keeping_changes))
+    }
+
+    /// Stores the new responses in the order of their requests.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn store_in(self, tx: &Write<'_>) -> Result<()> {
+        for NewResponse { claim, .. } in self.new.iter().filter(|new| new.replaces) {
+            delete_in(tx, claim)?;
+        }
+        let rows: Vec<_> = self.new.iter().map(|new| row_to_insert(tx, new.claim, &new.response, new.is_free)).collect();
+        tx.insert_all_later(INSERT, &rows)?;
+        self.new.iter().filter(|new| new.is_free).try_for_each(|new| delete_surplus_in(tx, new.claim))
     }
 }
 
@@ -266,9 +373,12 @@ const fn is_final(code: Code) -> bool {
 }
 
 /// A row of the table.
+#[derive(Clone)]
 struct Row {
     /// False once the retention is over, although the row may still exist.
     is_live: bool,
+    /// The request changed nothing.
+    is_free: bool,
     request_sha256: [u8; 32],
     response: StoredResponse,
 }
@@ -286,44 +396,51 @@ impl Row {
     }
 }
 
+const FIND: &str = "select created_at, request_sha256, status, body, is_free, caller, route, key from idempotency_keys \
+                    where caller = ?1 and route = ?2 and key = ?3";
+
 fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
-    tx.first(
-        "select created_at, request_sha256, status, body from idempotency_keys \
-         where caller = ?1 and route = ?2 and key = ?3",
-        (&claim.caller, &claim.route, &claim.key),
-        |row| {
-            let created_at = Timestamp(row.get(0)?);
-            let response = StoredResponse { status: row.get(2)?, body: row.get(3)? };
-            let is_live = created_at.is_near(claim.kept_for, tx.now);
-            Ok(Row { is_live, request_sha256: row.get(1)?, response })
-        },
-    )
+    tx.first(FIND, (&claim.caller, &claim.route, &claim.key), |row| row_of(tx, claim, row))
+}
+
+fn row_of(tx: &Read<'_>, claim: &Claim, row: &crate::store::Row<'_>) -> RowResult<Row> {
+    let response = StoredResponse { status: row.get(2)?, body: row.get(3)? };
+    let is_live = Timestamp(row.get(0)?).is_near(claim.kept_for, tx.now);
+    Ok(Row { is_live, is_free: row.get(4)?, request_sha256: row.get(1)?, response })
 }
 
 fn delete_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
-    tx.execute(
+    tx.execute_later(
         "delete from idempotency_keys where caller = ?1 and route = ?2 and key = ?3",
         (&claim.caller, &claim.route, &claim.key),
     )
-    .map(drop)
 }
+
+const INSERT: &str = "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at, is_free) \
+                      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 /// Stores a response. Of those that changed nothing, only the caller's newest stay.
 fn insert_in(tx: &Write<'_>, claim: &Claim, response: &StoredResponse, is_free: bool) -> Result<()> {
-    let (caller, status, body) = (&claim.caller, response.status, &response.body);
+    tx.execute_later(INSERT, row_to_insert(tx, claim, response, is_free))?;
+    if is_free { delete_surplus_in(tx, claim) } else { Ok(()) }
+}
+
+fn row_to_insert<'claim>(
+    tx: &Read<'_>,
+    claim: &'claim Claim,
+    response: &'claim StoredResponse,
+    is_free: bool,
+) -> impl SqlParameters + use<'claim> {
+    let Claim { caller, route, key, request_sha256, .. } = claim;
+    (caller, route, key, request_sha256, response.status, &response.body, tx.now.0, is_free)
+}
+
+fn delete_surplus_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
     tx.execute_later(
-        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at, is_free) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        (caller, &claim.route, &claim.key, claim.request_sha256, status, body, tx.now.0, is_free),
-    )?;
-    if is_free {
-        tx.execute(
-            "delete from idempotency_keys where id in (select id from idempotency_keys \
-             where caller = ?1 and is_free = 1 order by id desc limit ?2 offset ?3)",
-            (caller, SURPLUS_DELETED, claim.free_responses),
-        )?;
-    }
-    Ok(())
+        "delete from idempotency_keys where id in (select id from idempotency_keys \
+         where caller = ?1 and is_free = 1 order by id desc limit ?2 offset ?3)",
+        (&claim.caller, SURPLUS_DELETED, claim.free_responses),
+    )
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Committer {
 
     fn commit_on(&self, session: Session, now: Timestamp, mut jobs: Jobs) -> Jobs {
         let transaction = Write::new(Access::Server(&session), now).with_keys(self.keys.get());
-        let run = |job: &mut dyn Job| run_job(&session, job, &transaction);
+        let run = |set: &mut [Box<dyn Job>], is_isolated| run_set(&session, set, is_isolated, &transaction);
         let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let not_run = jobs.split_off(done.len());
         let outcome = outcome.and_then(|()| self.commit(&session));
@@ -208,18 +208,27 @@ pub(super) fn missing_lock() -> Error {
     Error::internal("the row of the write lock is missing")
 }
 
-/// Runs one operation in a savepoint. An error means that the whole transaction is lost.
-fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+/// Runs operations that form a set in a savepoint. Returns false if they were rolled back. An error means that the whole
+/// transaction is lost.
+fn run_set(session: &Session, set: &mut [Box<dyn Job>], is_isolated: bool, transaction: &Write<'_>) -> Result<bool> {
+    let Some((first, others)) = set.split_first_mut() else { return Ok(true) };
     transaction.begin_operation();
-    if job.kind() == TransactionKind::Vacuum {
+    if first.kind() == TransactionKind::Vacuum {
         return Err(Code::UnsupportedByDatabase.into());
     }
-    if job.kind() == TransactionKind::Exclusive {
+    if first.kind() == TransactionKind::Exclusive {
         // It waits for its preparation, which may take long.
         session.defer("set local idle_in_transaction_session_timeout = 0");
     }
     session.defer("savepoint operation");
-    let keeps_changes = job.run(transaction);
+    let mut keeps_changes = first.run(others, transaction);
+    if is_isolated
+        && keeps_changes
+        && let Err(error) = session.flush()
+    {
+        first.fail(error.into());
+        keeps_changes = false;
+    }
     if session.is_lost() {
         return Err(unreachable_server());
     }
@@ -232,5 +241,5 @@ fn run_job(session: &Session, job: &mut dyn Job, transaction: &Write<'_>) -> Res
         return Err(Error::internal("an operation kept its changes after a failed statement"));
     }
     session.defer("release operation");
-    Ok(())
+    Ok(keeps_changes)
 }

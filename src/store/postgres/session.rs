@@ -4,6 +4,7 @@
 //! are kept and sent together with the next one.
 
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     future::{Future, poll_fn},
@@ -27,7 +28,7 @@ use super::{driver::Driver, errors::is_connection_lost};
 use crate::{
     error::{Error, Result},
     store::{
-        OwnedSqlValue, Row, SqlValue,
+        OwnedSqlValue, Row, SqlParameters, SqlValue, row_list,
         transaction::{Access, Visit},
     },
 };
@@ -170,13 +171,20 @@ impl Session {
         }
         self.round_trips.set(self.round_trips.get() + 1);
         let deferred = self.deferred.take();
+        // Those before a savepoint may be of an operation that has ended.
+        let are_own =
+            !deferred.iter().any(|deferred| matches!(deferred, Deferred::Text(text) if text.contains("savepoint ")));
         let outcome = self.driver.wait(async {
             if deferred.is_empty() {
                 return request.await;
             }
             let before = try_join_all(deferred.iter().map(|deferred| deferred.send(&self.client)));
             let (before, outcome) = join(before, request).await;
-            let before = before.inspect_err(|_| self.transaction.set(TransactionState::Lost));
+            let before = before.inspect_err(|_| {
+                if !are_own {
+                    self.transaction.set(TransactionState::Lost);
+                }
+            });
             before.and(outcome)
         });
         outcome.inspect_err(|error| self.note_failure(error))
@@ -267,6 +275,44 @@ impl Session {
         self.deferred.borrow_mut().push(Deferred::Statement(prepared.statement, parameters));
         self.changes.set(self.changes.get() + 1);
         Ok(())
+    }
+
+    /// Runs a statement once for each set of parameters, all in one round trip, and returns the number of changed rows.
+    pub(in crate::store) fn execute_each<P: SqlParameters>(&self, sql: &str, sets: &[P]) -> Result<usize> {
+        if sets.is_empty() {
+            return Ok(0);
+        }
+        let prepared = self.prepare(sql)?;
+        let sets: Vec<_> = sets.iter().map(SqlParameters::values).collect();
+        let requests =
+            sets.iter().map(|set| self.client.execute_raw(&prepared.statement, set.as_ref().iter().copied()));
+        let changed = self.round_trip(try_join_all(requests))?.into_iter().sum::<u64>();
+        self.changes.set(self.changes.get() + changed);
+        usize::try_from(changed).map_err(Error::internal)
+    }
+
+    /// Passes the rows of several keys to a function. The query is that of one key.
+    pub(in crate::store) fn query_list<'key, P: SqlParameters + 'key>(
+        &self,
+        sql: &str,
+        keys: impl Iterator<Item = &'key P>,
+        count: usize,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let lists: Vec<_> = keys.map(SqlParameters::values).collect();
+        self.query(&repeated(sql, count)?, &flattened(&lists), visit).map(drop)
+    }
+
+    /// Inserts rows together with the next statement. The statement is that of one row.
+    pub(in crate::store) fn insert_list_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
+        let lists: Vec<_> = rows.iter().map(SqlParameters::values).collect();
+        self.execute_later(&repeated(sql, rows.len())?, &flattened(&lists))
+    }
+
+    /// Sends the deferred statements.
+    pub(super) fn flush(&self) -> Result<(), DatabaseError> {
+        let is_empty = self.deferred.borrow().is_empty();
+        if is_empty { Ok(()) } else { self.round_trip(async { Ok(()) }) }
     }
 
     /// Inserts one row into a table with an integer key and returns the key.
@@ -364,6 +410,18 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         self.session.results.borrow_mut().truncate(self.depth);
     }
+}
+
+fn repeated(sql: &str, rows: usize) -> Result<Cow<'_, str>> {
+    if rows == 1 {
+        return Ok(sql.into());
+    }
+    let list = row_list::repeat(sql, rows).ok_or_else(|| Error::internal("a statement has no row to repeat"))?;
+    Ok(list.into())
+}
+
+fn flattened<'own>(lists: &[impl AsRef<[SqlValue<'own>]>]) -> Vec<SqlValue<'own>> {
+    lists.iter().flat_map(|list| list.as_ref().iter().copied()).collect()
 }
 
 /// Returns a statement with parameters as PostgreSQL numbers them: `?1` becomes `$1`.

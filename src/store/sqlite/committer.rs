@@ -102,7 +102,7 @@ impl Committer {
             return Vec::new();
         }
         let transaction = self.transaction();
-        let run = |job: &mut dyn Job| self.run_job(job, &transaction);
+        let run = |set: &mut [Box<dyn Job>], is_isolated| self.run_set(set, is_isolated, &transaction);
         let (done, outcome) = self.queue.run_jobs(&mut jobs, &transaction, run);
         let mut not_run = jobs.split_off(done.len());
         not_run.extend(rest);
@@ -149,7 +149,7 @@ impl Committer {
             Ok(()) => {
                 let transaction = self.transaction();
                 for job in &mut jobs {
-                    job.run(&transaction);
+                    job.run(&mut [], &transaction);
                 }
                 self.finish_commit(jobs, true);
             }
@@ -157,31 +157,34 @@ impl Committer {
         }
     }
 
-    /// Runs one operation. An error means that the whole transaction is lost.
-    fn run_job(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+    /// Runs operations that form a set. Returns false if they were rolled back. An error means that the whole transaction is
+    /// lost.
+    fn run_set(&self, set: &mut [Box<dyn Job>], is_isolated: bool, transaction: &Write<'_>) -> Result<bool> {
+        let Some((first, others)) = set.split_first_mut() else { return Ok(true) };
         transaction.begin_operation();
-        let kind = job.kind();
+        let kind = if is_isolated { TransactionKind::Savepoint } else { first.kind() };
         if kind == TransactionKind::Savepoint {
             self.statement("savepoint operation")?;
         }
-        let keeps_changes = job.run(transaction);
+        let keeps_changes = first.run(others, transaction);
         self.ensure_in_transaction()?;
         match kind {
             TransactionKind::Savepoint => {
                 if !keeps_changes {
                     self.statement("rollback to operation")?;
                 }
-                self.statement("release operation")
+                self.statement("release operation")?;
             }
-            _ if keeps_changes || transaction.changed() == 0 => Ok(()),
+            _ if keeps_changes || transaction.changed() == 0 => {}
             TransactionKind::NoSavepoint | TransactionKind::Probe => {
-                Err(Error::internal("an operation without a savepoint failed after a change"))
+                return Err(Error::internal("an operation without a savepoint failed after a change"));
             }
             TransactionKind::Exclusive | TransactionKind::Vacuum => {
                 self.statement("rollback")?;
-                self.statement("begin immediate")
+                self.statement("begin immediate")?;
             }
         }
+        Ok(keeps_changes)
     }
 
     fn ensure_in_transaction(&self) -> Result<()> {

@@ -1,11 +1,34 @@
 //! Queued operations and the replies of a commit.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    any::{Any, TypeId},
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use crate::{
     error::{Error, Result},
     store::{Write, is_damage},
+    types::UserId,
 };
+
+/// A write that is plain data, so that the waiting ones of its kind run as one set, and again one by one if the database
+/// refuses the set.
+pub trait GroupedWrite: Send + 'static {
+    type Done: Send + 'static;
+
+    /// Returns the user whose rows it changes. It changes those of no other, so writes of several users may run in any
+    /// order.
+    fn user(&self) -> UserId;
+
+    /// Runs the first ones of a set, at least one, and returns what each would return if they ran one after the other. It
+    /// leaves the rest, which runs next, if its result depends on more than the first ones. One that is refused must change
+    /// nothing.
+    ///
+    /// # Errors
+    /// Storage errors. Nothing of the set remains then.
+    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Done>>>;
+}
 
 /// The replies of one commit. They are sent on drop.
 pub struct CommitReplies {
@@ -48,11 +71,17 @@ impl TransactionKind {
 }
 
 /// A queued operation with its result type erased.
-pub(in crate::store) trait Job: Send {
+pub(in crate::store) trait Job: Any + Send {
     fn kind(&self) -> TransactionKind;
 
-    /// Runs the operation. Returns true if its changes are to be committed.
-    fn run(&mut self, transaction: &Write<'_>) -> bool;
+    /// Returns the type and the user of a [`GroupedWrite`].
+    fn set(&self) -> Option<(TypeId, UserId)>;
+
+    /// Runs the operation, with others of its set. Returns true if its changes are to be committed.
+    fn run(&mut self, others: &mut [Box<dyn Job>], transaction: &Write<'_>) -> bool;
+
+    /// Replaces the outcome, because the changes were rolled back.
+    fn fail(&mut self, error: Error);
 
     /// Returns true if the operation failed because the file is damaged.
     fn found_damage(&self) -> bool;
@@ -64,32 +93,125 @@ pub(in crate::store) trait Job: Send {
     fn reply(self: Box<Self>, failure: Option<&Error>);
 }
 
-pub(super) struct Operation<T, F> {
-    pub(super) kind: TransactionKind,
-    pub(super) work: Option<F>,
-    pub(super) outcome: Option<Result<T>>,
-    pub(super) reply: oneshot::Sender<Result<T>>,
+/// The work of a queued operation: a closure, or a [`GroupedWrite`].
+pub(super) trait Work: Send + Sized + 'static {
+    type Done: Send + 'static;
+
+    fn set(&self) -> Option<(TypeId, UserId)>;
+
+    fn name() -> &'static str;
+
+    /// Runs operations that form a set. Returns true if their changes are to be committed.
+    fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool;
 }
 
-impl<T, F> Job for Operation<T, F>
+pub(super) struct Operation<W: Work> {
+    pub(super) kind: TransactionKind,
+    pub(super) work: W,
+    pub(super) outcome: Option<Result<W::Done>>,
+    pub(super) reply: oneshot::Sender<Result<W::Done>>,
+}
+
+/// A closure, which runs once and alone.
+pub(super) struct Closure<T, F> {
+    function: Option<F>,
+    done: PhantomData<fn() -> T>,
+}
+
+impl<T, F> Closure<T, F> {
+    pub(super) const fn new(function: F) -> Self {
+        Self { function: Some(function), done: PhantomData }
+    }
+}
+
+impl<T, F> Work for Closure<T, F>
 where
-    T: Send,
-    F: FnOnce(&Write<'_>) -> Result<T> + Send,
+    T: Send + 'static,
+    F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
 {
-    fn kind(&self) -> TransactionKind {
-        self.kind
+    type Done = T;
+
+    fn set(&self) -> Option<(TypeId, UserId)> {
+        None
     }
 
-    fn run(&mut self, transaction: &Write<'_>) -> bool {
-        let Some(operation) = self.work.take() else { return false };
-        let outcome = catch_unwind(AssertUnwindSafe(|| operation(transaction)))
-            .unwrap_or_else(|_| Err(Error::internal("an operation panicked on the writer thread")));
+    fn name() -> &'static str {
+        std::any::type_name::<F>()
+    }
+
+    fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool {
+        let [operation] = set else { return false };
+        let Some(function) = operation.work.function.take() else { return false };
+        let outcome = catch_panic(|| function(transaction));
         let keeps_changes = match &outcome {
             Ok(_) => true,
             Err(error) => error.keeps_changes,
         };
-        self.outcome = Some(outcome);
+        operation.outcome = Some(outcome);
         keeps_changes
+    }
+}
+
+/// A [`GroupedWrite`], which may run again.
+pub(super) struct Grouped<W>(pub(super) W);
+
+impl<W: GroupedWrite> Work for Grouped<W> {
+    type Done = W::Done;
+
+    fn set(&self) -> Option<(TypeId, UserId)> {
+        Some((TypeId::of::<W>(), self.0.user()))
+    }
+
+    fn name() -> &'static str {
+        std::any::type_name::<W>()
+    }
+
+    fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool {
+        let writes: Vec<_> = set.iter().map(|operation| &operation.work.0).collect();
+        let run_all = || {
+            let mut outcomes = Vec::with_capacity(writes.len());
+            while let Some(rest) = writes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
+                let first = W::run_in(transaction, rest)?;
+                if first.is_empty() {
+                    return Err(Error::internal("a set of writes did not run"));
+                }
+                outcomes.extend(first);
+            }
+            Ok(outcomes)
+        };
+        match (catch_panic(run_all), set) {
+            (Ok(outcomes), set) => {
+                set.iter_mut().zip(outcomes).for_each(|(operation, outcome)| operation.outcome = Some(outcome));
+                true
+            }
+            (Err(error), [alone]) => {
+                alone.outcome = Some(Err(error));
+                false
+            }
+            (Err(_), _) => false,
+        }
+    }
+}
+
+impl<W: Work> Job for Operation<W> {
+    fn kind(&self) -> TransactionKind {
+        self.kind
+    }
+
+    fn set(&self) -> Option<(TypeId, UserId)> {
+        self.work.set()
+    }
+
+    fn run(&mut self, others: &mut [Box<dyn Job>], transaction: &Write<'_>) -> bool {
+        if others.is_empty() {
+            return W::run(&mut [self], transaction);
+        }
+        let others = others.iter_mut().filter_map(|other| (&mut **other as &mut dyn Any).downcast_mut());
+        W::run(&mut std::iter::once(self).chain(others).collect::<Vec<_>>(), transaction)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.outcome = Some(Err(error));
     }
 
     fn found_damage(&self) -> bool {
@@ -97,7 +219,7 @@ where
     }
 
     fn name(&self) -> &'static str {
-        std::any::type_name::<F>()
+        W::name()
     }
 
     fn reply(self: Box<Self>, failure: Option<&Error>) {
@@ -108,6 +230,11 @@ where
         // The caller may be gone.
         drop(self.reply.send(outcome));
     }
+}
+
+fn catch_panic<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(Error::internal("an operation panicked on the writer thread")))
 }
 
 /// Returns the error of an operation whose commit failed: its own, unless its changes were to be kept.

@@ -630,17 +630,16 @@ fn verifies_the_ledger_once_a_day() {
     };
     let post = |posting: Posting| app.core.store.write(move |tx| post_in(tx, posting)).wait();
     let code = |posting: Posting| post(posting).unwrap_err().code.name();
-    assert_eq!(post(posting(5, Some("order:1"))).unwrap().balance_after, 5);
+    assert_eq!(post(posting(5, Some("order:1"))).unwrap(), 5);
     assert_eq!(code(posting(5, Some("order:1"))), "already_posted");
     let again = posting(7, Some("order:1"));
-    let (entry, is_new) = app.core.store.write(move |tx| post_once_in(tx, again)).wait().unwrap();
-    assert_eq!((entry.delta, is_new), (5, false));
+    assert!(!app.core.store.write(move |tx| post_once_in(tx, again)).wait().unwrap());
     assert_eq!(code(posting(-6, None)), "insufficient_points");
     assert_eq!(code(posting((1 << 53) - 5, None)), "balance_too_large");
     assert_eq!(code(posting(i64::MAX, None)), "balance_too_large");
     assert_eq!(code(posting(i64::MIN, None)), "insufficient_points");
     assert_eq!(code(posting(0, None)), "internal");
-    assert_eq!(post(posting((1 << 53) - 6, None)).unwrap().balance_after, (1 << 53) - 1);
+    assert_eq!(post(posting((1 << 53) - 6, None)).unwrap(), (1 << 53) - 1);
 
     assert!(verify_if_due(&app.core, &mut |_, _| ()).unwrap());
     assert!(!verify_if_due(&app.core, &mut |_, _| ()).unwrap());

@@ -9,6 +9,7 @@
 
 pub mod changes;
 pub mod consistency;
+mod postings;
 pub mod seals;
 pub mod verification;
 
@@ -20,13 +21,14 @@ use self::seals::EntryFields;
 use crate::{
     core::Core,
     domain::Each,
-    error::{Code, Error, Result},
+    error::{Code, Result},
     keys::ServerKey,
     store::{Read, Row, RowResult, Write},
     types::{CursorRange, CursorSlice, PageRequest, Paginated, Timestamp, UserId, named_enum},
 };
 
 pub use changes::{AccountChange, Authority, export_changes_in};
+pub use postings::{PostingSet, post_in, post_once_in};
 pub use verification::{
     AccountRepair, Discrepancy, Verification, VerificationProgress, VerificationReport, verify, verify_if_due,
 };
@@ -193,66 +195,6 @@ impl LedgerAccount {
     }
 }
 
-/// Posts a change: writes an entry and updates the balance.
-///
-/// # Errors
-/// `insufficient_coins` or `insufficient_points` if the balance would fall below zero; `already_posted` for a known
-/// reference; `balance_too_large`; `account_inconsistent` as for [`usable_account_in`]. Nothing is changed then.
-pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<LedgerEntry> {
-    let Posting { user, asset, delta, kind, reference } = posting;
-    if delta == 0 {
-        return Err(Error::internal("a posting that changes nothing"));
-    }
-    if let Some(reference) = &reference
-        && find_by_reference_in(tx, asset, kind, reference)?.is_some()
-    {
-        return Err(Code::AlreadyPosted.into());
-    }
-    let before = usable_account_in(tx, user, asset)?;
-    let balance_after = before.after(asset, delta)?;
-    let sequence = before.last_sequence + 1;
-    let created_at = tx.now;
-    let mut entry = LedgerEntry { seq: 0, user, asset, sequence, delta, balance_after, kind, reference, created_at };
-    let seal = tx.keys().map(|keys| seals::of_entry(keys, &entry.sealed_fields()));
-    entry.seq = tx.insert(
-        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        (
-            user.0,
-            asset.name(),
-            sequence,
-            delta,
-            balance_after,
-            kind.name(),
-            &entry.reference,
-            created_at.0,
-            bytes(seal.as_ref()),
-        ),
-    )?;
-    let seal = tx.keys().map(|keys| seals::of_account(keys, user, asset, balance_after, sequence));
-    tx.execute_later(
-        "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5) \
-         on conflict (user_id, asset) do update set balance = excluded.balance, \
-         last_sequence = excluded.last_sequence, seal = excluded.seal",
-        (user.0, asset.name(), balance_after, sequence, bytes(seal.as_ref())),
-    )?;
-    Ok(entry)
-}
-
-/// Posts a change unless its reference was posted before. Returns the entry and true if it is new.
-///
-/// # Errors
-/// Those of [`post_in`] except `already_posted`; `internal` for a posting without a reference.
-pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(LedgerEntry, bool)> {
-    let Some(reference) = &posting.reference else {
-        return Err(Error::internal("a posting that counts once needs a reference"));
-    };
-    match find_by_reference_in(tx, posting.asset, posting.kind, reference)? {
-        Some(entry) => Ok((entry, false)),
-        None => post_in(tx, posting).map(|entry| (entry, true)),
-    }
-}
-
 /// Finds the entry with this kind and reference.
 pub fn find_by_reference_in(
     tx: &Read<'_>,
@@ -285,10 +227,22 @@ pub fn is_sound_at_first_sight_in(tx: &Read<'_>, user: UserId, asset: Asset) -> 
 pub fn usable_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<LedgerAccount> {
     let account = match find_account_in(tx, user, asset)? {
         Some(account) => account,
-        None => LedgerAccount { is_forged: has_entries_in(tx, user, asset)?, ..LedgerAccount::default() },
+        None => missing_account_in(tx, user, asset)?.0,
     };
+    require_usable(tx, user, asset, account).map(|()| account)
+}
+
+/// Returns the account of a user without a row, for which there must be no entries, and true if the user exists.
+fn missing_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(LedgerAccount, bool)> {
+    let sql = "select exists (select 1 from ledger_entries where user_id = ?1 and asset = ?2), \
+               exists (select 1 from users where id = ?1)";
+    let (is_forged, has_user) = tx.one(sql, (user.0, asset.name()), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok((LedgerAccount { is_forged, ..LedgerAccount::default() }, has_user))
+}
+
+fn require_usable(tx: &Write<'_>, user: UserId, asset: Asset, account: LedgerAccount) -> Result<()> {
     if account.accepts_postings() {
-        return Ok(account);
+        return Ok(());
     }
     if account.suspended_at.is_none() {
         tx.follow_up(move |tx| {
@@ -299,11 +253,6 @@ pub fn usable_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<L
         });
     }
     Err(Code::AccountInconsistent.into())
-}
-
-fn has_entries_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<bool> {
-    let sql = "select 1 from ledger_entries where user_id = ?1 and asset = ?2 limit 1";
-    Ok(tx.first(sql, (user.0, asset.name()), |row| row.get::<i64>(0))?.is_some())
 }
 
 /// Returns the sum of the account's entries of a kind whose reference ends like this.
@@ -461,37 +410,35 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
     let made = tx.execute(
         "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, 0, 0, ?3) \
          on conflict (user_id, asset) do nothing",
-        (user.0, asset.name(), bytes(seal.as_ref())),
+        (user.0, asset.name(), seal),
     )?;
     Ok(made == 1)
 }
 
+/// Selects an account with its last entry, and whether its user exists.
+const ACCOUNT: &str =
+    "select last.seq, last.user_id, last.asset, last.sequence, last.delta, last.balance_after, last.kind, last.ref, \
+     last.created_at, last.seal, account.balance, account.last_sequence, account.suspended_at, account.seal, \
+     account.user_id, exists (select 1 from users where id = account.user_id) \
+     from balances as account left join ledger_entries as last on last.user_id = account.user_id \
+     and last.asset = account.asset and last.sequence = (select max(sequence) from ledger_entries \
+     where user_id = account.user_id and asset = account.asset) where account.user_id = ?1 and account.asset = ?2";
+
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
-    tx.first(
-        "select last.seq, last.user_id, last.asset, last.sequence, last.delta, last.balance_after, last.kind, last.ref, \
-         last.created_at, last.seal, account.balance, account.last_sequence, account.suspended_at, account.seal \
-         from balances as account left join ledger_entries as last on last.user_id = ?1 and last.asset = ?2 \
-         and last.sequence = (select max(sequence) from ledger_entries where user_id = ?1 and asset = ?2) \
-         where account.user_id = ?1 and account.asset = ?2",
-        (user.0, asset.name()),
-        |row| {
-            let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) =
-                (row.get(10)?, row.get(11)?, row.get(12)?);
-            let seal: Option<Vec<u8>> = row.get(13)?;
-            let is_like_last = match row.get::<Option<i64>>(0)? {
-                Some(_) => verification::line_of(tx, row)?.leads_to(balance, last_sequence),
-                None => (balance, last_sequence) == (0, 0),
-            };
-            let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
-            let is_forged = !is_like_last || !seals::is_genuine(tx, seal.as_deref(), expected);
-            Ok(LedgerAccount { balance, last_sequence, suspended_at: suspended_at.map(Timestamp), is_forged })
-        },
-    )
+    tx.first(ACCOUNT, (user.0, asset.name()), |row| account_of(tx, asset, row))
 }
 
-/// Returns a seal as a parameter.
-fn bytes(seal: Option<&[u8; 16]>) -> Option<&[u8]> {
-    seal.map(|seal| &seal[..])
+fn account_of(tx: &Read<'_>, asset: Asset, row: &Row<'_>) -> RowResult<LedgerAccount> {
+    let (balance, last_sequence, suspended_at): (i64, i64, Option<i64>) = (row.get(10)?, row.get(11)?, row.get(12)?);
+    let seal: Option<Vec<u8>> = row.get(13)?;
+    let user = UserId(row.get(14)?);
+    let is_like_last = match row.get::<Option<i64>>(0)? {
+        Some(_) => verification::line_of(tx, row)?.leads_to(balance, last_sequence),
+        None => (balance, last_sequence) == (0, 0),
+    };
+    let expected = |keys: &ServerKey| seals::of_account(keys, user, asset, balance, last_sequence);
+    let is_forged = !is_like_last || !seals::is_genuine(tx, seal.as_deref(), expected);
+    Ok(LedgerAccount { balance, last_sequence, suspended_at: suspended_at.map(Timestamp), is_forged })
 }
 
 impl LedgerEntry {

@@ -287,7 +287,7 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
         "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5) \
          on conflict (user_id, asset) do update set balance = excluded.balance, \
          last_sequence = excluded.last_sequence, seal = excluded.seal, suspended_at = null",
-        (user.0, asset.name(), after, entries.sequence, super::bytes(seal.as_ref())),
+        (user.0, asset.name(), after, entries.sequence, seal),
     )?;
     let changed =
         NewAccountChange { action: "repair", user, asset, balance_before: before.balance, balance_after: after };

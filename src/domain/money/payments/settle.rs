@@ -285,10 +285,10 @@ pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<(Order, i6
         let first_bonus = if ledger::has_topup_in(tx, order.user)? { 0 } else { order.first_bonus };
         let bonus_credited = i64::from(order.bonus) + i64::from(first_bonus);
         let credit = posting_of(order, EntryKind::Topup, order.coin_count.into(), order.credit_reference());
-        let mut balance = ledger::post_in(tx, credit)?.balance_after;
+        let mut balance = ledger::post_in(tx, credit)?;
         if bonus_credited > 0 {
             let bonus = posting_of(order, EntryKind::PurchaseBonus, bonus_credited, order.credit_reference());
-            balance = ledger::post_in(tx, bonus)?.balance_after;
+            balance = ledger::post_in(tx, bonus)?;
         }
         tell_credited_in(tx, order, bonus_credited)?;
         Ok((Order { credited_at: Some(tx.now), bonus_credited, ..order.clone() }, balance))
