@@ -5,6 +5,7 @@ mod app_store_purchases;
 mod balances;
 mod channels;
 mod google_play_purchases;
+mod grouped_writes;
 mod kills;
 mod ledger;
 mod payments;
