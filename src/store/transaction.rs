@@ -292,9 +292,7 @@ impl<'connection> Write<'connection> {
     pub fn insert_all_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
         match self.read.access {
             Access::File(_) => rows.iter().try_for_each(|row| self.read.access.execute_later(sql, row)),
-            Access::Server(session) => {
-                row_list::parts(rows).try_for_each(|part| session.insert_list_later(sql, part))
-            }
+            Access::Server(session) => row_list::parts(rows).try_for_each(|part| session.insert_list_later(sql, part)),
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod hiding;
 mod orphans;
+mod saving;
 mod state;
 mod sums;
 
@@ -16,7 +17,6 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::{
-    config::LimitsConfig,
     core::Core,
     domain::{
         Each,
@@ -24,29 +24,23 @@ use crate::{
         operations::deletions::{self, DeletedKind},
     },
     error::{Code, Result},
-    store::{Pending, Read, Row, RowResult, SqlParameters, Write},
+    store::{Pending, Read, Row, RowResult},
     types::{JsonText, PageRequest, Timestamp, UserId},
 };
 
-use self::{
-    hiding::hidden_ranges_in,
-    state::{HistoryState, state_in},
-    sums::Sums,
-};
+use self::{hiding::hidden_ranges_in, state::state_in, sums::Sums};
 pub use self::{
     hiding::{
         RESTORINGS, RestoredRecords, deactivate_all, delete_expired_in, delete_marked_in, delete_old_hidings_in,
         erase_hidings_in, marked_in, restore_all,
     },
     orphans::{delete_orphans_in, next_owner_in},
+    saving::{HistoryQuota, import_in, save, save_all},
     sums::{are_right_in, compare_in, repair_in},
 };
 
 /// The most records of a list without paging.
 const UNPAGED: u32 = 1000;
-
-/// An upper bound of the bytes of the record id and the client's time.
-const SHORT_FIELDS: u64 = 1024;
 
 /// The columns that [`record_of`] reads.
 macro_rules! record_columns {
@@ -56,7 +50,7 @@ macro_rules! record_columns {
 }
 
 /// A record as the client sends it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HistoryDraft<'text> {
     pub local_record_id: Cow<'text, str>,
     pub question_type: Option<Cow<'text, str>>,
@@ -64,69 +58,6 @@ pub struct HistoryDraft<'text> {
     pub json_data: Option<JsonText<'text>>,
     pub ai_result: Option<Cow<'text, str>>,
     pub client_timestamp: Option<JsonText<'text>>,
-}
-
-/// The most records and bytes of one user.
-#[derive(Clone, Copy, Debug)]
-pub struct HistoryQuota {
-    records: i64,
-    bytes: i64,
-    /// An upper bound of the size of a record.
-    record_bytes: i64,
-}
-
-impl HistoryQuota {
-    pub fn of(limits: &LimitsConfig) -> Self {
-        Self {
-            records: i64::from(limits.history_records),
-            bytes: i64::try_from(limits.history_size.0).unwrap_or(i64::MAX),
-            record_bytes: max_record_bytes(limits),
-        }
-    }
-
-    /// Requires that the record fits, as the user's newest, and returns the change of the user's sums. None if they are
-    /// not stored. A save that adds no bytes is accepted even beyond the limit.
-    ///
-    /// # Errors
-    /// `history_full` and `history_too_large`.
-    fn require_in(
-        self,
-        tx: &Write<'_>,
-        user: UserId,
-        state: HistoryState,
-        draft: &HistoryDraft<'_>,
-    ) -> Result<Option<Sums>> {
-        let sequence = state.next_sequence();
-        let stored = sums::stored_in(tx, user)?;
-        let are_kept = stored.is_some() || sequence > sums::COUNTED;
-        // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
-        // Likewise, so few records are within the limit even if each has the maximum size.
-        let may_be_too_large = sequence.saturating_mul(self.record_bytes) > self.bytes;
-        if !are_kept && sequence <= self.records && !may_be_too_large {
-            return Ok(None);
-        }
-        let sums = stored.map_or_else(|| sums::count_in(tx, user, state), Ok)?;
-        let change = change_in(tx, user, state, draft)?;
-        if change.visible > 0 && sums.visible >= self.records {
-            return Err(Code::HistoryFull.into());
-        }
-        if change.bytes > 0 && sums.bytes + change.bytes > self.bytes {
-            return Err(Code::HistoryTooLarge.into());
-        }
-        if are_kept && stored.is_none() {
-            sums::put_in(tx, user, sums)?;
-        }
-        Ok(are_kept.then_some(change))
-    }
-}
-
-/// The stored values of fields that a draft leaves out.
-struct StoredFields {
-    question_type: Option<String>,
-    question: Option<String>,
-    json_data: Option<String>,
-    ai_result: Option<String>,
-    client_timestamp: Option<String>,
 }
 
 impl HistoryDraft<'_> {
@@ -157,24 +88,6 @@ impl HistoryDraft<'_> {
             client_timestamp: self.client_timestamp.map(JsonText::into_owned),
         }
     }
-
-    fn with_defaults(self, stored: StoredFields) -> Self {
-        Self {
-            local_record_id: self.local_record_id,
-            question_type: self.question_type.or(stored.question_type.map(Cow::Owned)),
-            question: self.question.or(stored.question.map(Cow::Owned)),
-            json_data: self.json_data.or(stored.json_data.map(JsonText::from_stored)),
-            ai_result: self.ai_result.or(stored.ai_result.map(Cow::Owned)),
-            client_timestamp: self.client_timestamp.or(stored.client_timestamp.map(JsonText::from_stored)),
-        }
-    }
-}
-
-/// The numbers of a record: its place among the user's records, and that of its last change.
-#[derive(Clone, Copy)]
-struct RecordNumbers {
-    sequence: i64,
-    change: i64,
 }
 
 /// The reason why one record of a batch was not saved.
@@ -222,77 +135,6 @@ pub struct HistoryEdit {
 /// The newer state of a record that was edited in an older one; none if it was deleted or hidden.
 pub type NewerState = Option<HistoryRecord<'static>>;
 
-/// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values. Saves
-/// nothing and returns the newer state if the record is not in the version that was edited.
-///
-/// # Errors
-/// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records, and
-/// `history_too_large` when they have the maximum size.
-pub fn save(core: &Core, user: UserId, edit: HistoryEdit) -> Pending<Result<HistoryRecord<'static>, NewerState>> {
-    let quota = HistoryQuota::of(&core.config.limits);
-    core.store.write_without_savepoint(move |tx| save_in(tx, user, edit, quota))
-}
-
-/// Saves several records in one transaction, each as [`save`] does. A record that cannot be saved fails alone.
-///
-/// # Errors
-/// `unauthenticated` if the account was deleted.
-pub fn save_all(
-    core: &Core,
-    user: UserId,
-    edits: Vec<HistoryEdit>,
-) -> Pending<Vec<Result<HistoryRecord<'static>, Unsaved>>> {
-    let quota = HistoryQuota::of(&core.config.limits);
-    core.store.write(move |tx| {
-        let save = |edit| match save_in(tx, user, edit, quota) {
-            Ok(saved) => Ok(saved.map_err(Unsaved::Changed)),
-            Err(error) if matches!(error.code, Code::HistoryFull | Code::HistoryTooLarge) => {
-                Ok(Err(Unsaved::Limit(error.code)))
-            }
-            Err(error) => Err(error),
-        };
-        edits.into_iter().map(save).collect()
-    })
-}
-
-/// Changes nothing if it fails, so it needs no savepoint.
-///
-/// # Errors
-/// `unauthenticated` if the account was deleted since the token was checked.
-fn save_in(
-    tx: &Write<'_>,
-    user: UserId,
-    HistoryEdit { draft, base_version }: HistoryEdit,
-    quota: HistoryQuota,
-) -> Result<Result<HistoryRecord<'static>, NewerState>> {
-    users::require_in(tx, user)?;
-    let state = state_in(tx, user)?;
-    if base_version.is_some() {
-        let current = find_in(tx, user, state.hidden_through, &draft.local_record_id)?;
-        if current.as_ref().map(|record| record.version) != base_version {
-            return Ok(Err(current));
-        }
-    }
-    let next = next_in(tx, user, state)?;
-    let change = quota.require_in(tx, user, state, &draft)?;
-    let saved = |draft, created_at| HistoryRecord {
-        draft,
-        created_at,
-        updated_at: tx.now,
-        version: RecordVersion(next.change),
-    };
-    if let Some(change) = change {
-        sums::move_in(tx, user, change)?;
-    }
-    if !insert_in(tx, user, next, &draft, tx.now)? {
-        if let Some((created_at, stored)) = update_in(tx, user, state.hidden_through, next.change, &draft)? {
-            return Ok(Ok(saved(draft.with_defaults(stored), created_at)));
-        }
-        renew_in(tx, user, next, &draft, tx.now)?;
-    }
-    Ok(Ok(saved(draft, tx.now)))
-}
-
 /// Returns the active record with this id.
 fn find_in(
     tx: &Read<'_>,
@@ -309,38 +151,6 @@ fn find_in(
         (local_record_id, user.0, hidden_through),
         |row| Ok(record_of(row)?.into_owned()),
     )
-}
-
-/// Returns the numbers of the user's next record and change.
-fn next_in(tx: &Read<'_>, user: UserId, state: HistoryState) -> Result<RecordNumbers> {
-    let change = deletions::next_change_in(tx, user, state.last_change())?;
-    Ok(RecordNumbers { sequence: state.next_sequence(), change })
-}
-
-/// Inserts a record of a former backend as the user's newest. Returns false if a record with this id exists.
-///
-/// # Errors
-/// `history_full` and `history_too_large`; nothing is changed then.
-pub fn import_in(
-    tx: &Write<'_>,
-    quota: HistoryQuota,
-    user: UserId,
-    draft: &HistoryDraft<'_>,
-    created_at: Timestamp,
-) -> Result<bool> {
-    if exists_in(tx, user, &draft.local_record_id)? {
-        return Ok(false);
-    }
-    let state = state_in(tx, user)?;
-    let next = next_in(tx, user, state)?;
-    if let Some(change) = quota.require_in(tx, user, state, draft)? {
-        sums::move_in(tx, user, change)?;
-    }
-    // A record with this id may be about to be deleted.
-    if !insert_in(tx, user, next, draft, created_at)? {
-        renew_in(tx, user, next, draft, created_at)?;
-    }
-    Ok(true)
 }
 
 /// Returns true if the user has a record with this id, hidden or not.
@@ -493,37 +303,6 @@ fn count_in(tx: &Read<'_>, user: UserId, hidden_through: i64, question_type: Opt
     )
 }
 
-/// Returns the change of the user's sums by a save. It replaces all of a hidden record, and the fields that are sent of a
-/// visible one.
-fn change_in(tx: &Read<'_>, user: UserId, state: HistoryState, draft: &HistoryDraft<'_>) -> Result<Sums> {
-    let sizes = "select sequence <= ?3, bytes, octet_length(question_type), octet_length(question), \
-                 octet_length(json_data), octet_length(ai_result), octet_length(client_timestamp) \
-                 from history where local_record_id = ?1 and user_id = ?2 and sequence > ?4";
-    let params = (draft.local_record_id.as_ref(), user.0, state.hidden_through, state.surplus_through);
-    let replaced = tx.first(sizes, params, |row| {
-        if row.get(0)? {
-            return Ok(Sums { visible: 1, hidden: -1, bytes: -row.get::<i64>(1)? });
-        }
-        let mut replaced = length(&draft.local_record_id);
-        for (column, sent) in (2..).zip(draft.fields()) {
-            if sent.is_some() {
-                replaced += row.get::<Option<i64>>(column)?.unwrap_or(0);
-            }
-        }
-        Ok(Sums { bytes: -replaced, ..Sums::default() })
-    })?;
-    let change = replaced.unwrap_or(Sums { visible: 1, ..Sums::default() });
-    Ok(Sums { bytes: change.bytes + draft.bytes(), ..change })
-}
-
-/// Returns an upper bound of the size of a record.
-fn max_record_bytes(limits: &LimitsConfig) -> i64 {
-    // UTF-8 takes up to four bytes for a character.
-    let texts = 4 * (u64::from(limits.label) + u64::from(limits.question));
-    let bytes = limits.json_data.0 + limits.ai_result.0 + texts + SHORT_FIELDS;
-    i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
 fn length(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
@@ -537,115 +316,9 @@ fn has_in(tx: &Read<'_>, user: UserId, after: i64, local_record_id: &str) -> Res
     )
 }
 
-/// Inserts the record as the user's newest, unless its id exists; returns true if it was inserted.
-///
-/// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
-/// much as the row.
-fn insert_in(
-    tx: &Write<'_>,
-    user: UserId,
-    newest: RecordNumbers,
-    draft: &HistoryDraft<'_>,
-    created_at: Timestamp,
-) -> Result<bool> {
-    let inserted = tx.execute(
-        "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at, bytes, change) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11) \
-         on conflict (user_id, local_record_id) do nothing",
-        new_row(user, newest, draft, created_at),
-    )?;
-    Ok(inserted == 1)
-}
-
 /// Returns the number of the last change of the user's records, or 0.
 pub fn last_change_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
     Ok(state_in(tx, user)?.last_change())
-}
-
-/// Makes a hidden record the user's newest, with the content of the draft.
-fn renew_in(
-    tx: &Write<'_>,
-    user: UserId,
-    newest: RecordNumbers,
-    draft: &HistoryDraft<'_>,
-    created_at: Timestamp,
-) -> Result<()> {
-    tx.execute(
-        "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, bytes = ?10, change = ?11 \
-         where user_id = ?1 and local_record_id = ?3",
-        new_row(user, newest, draft, created_at),
-    )
-    .map(drop)
-}
-
-/// Updates the active record with this id, if there is one. Returns its creation time and the stored values of the
-/// fields that the draft leaves out.
-fn update_in(
-    tx: &Write<'_>,
-    user: UserId,
-    hidden_through: i64,
-    change: i64,
-    draft: &HistoryDraft<'_>,
-) -> Result<Option<(Timestamp, StoredFields)>> {
-    tx.first(
-        "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
-         json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
-         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, change = ?9, \
-         bytes = octet_length(local_record_id) + coalesce(octet_length(coalesce(?3, question_type)), 0) \
-         + coalesce(octet_length(coalesce(?4, question)), 0) + coalesce(octet_length(coalesce(?5, json_data)), 0) \
-         + coalesce(octet_length(coalesce(?6, ai_result)), 0) \
-         + coalesce(octet_length(coalesce(?7, client_timestamp)), 0) \
-         where user_id = ?1 and local_record_id = ?2 and sequence > ?10 \
-         returning created_at, case when cast(?3 as text) is null then question_type end, case when cast(?4 as text) is null then question end, \
-         case when cast(?5 as text) is null then json_data end, case when cast(?6 as text) is null then ai_result end, \
-         case when cast(?7 as text) is null then client_timestamp end",
-        (
-            user.0,
-            draft.local_record_id.as_ref(),
-            draft.question_type.as_deref(),
-            draft.question.as_deref(),
-            draft.json_data.as_ref().map(JsonText::as_str),
-            draft.ai_result.as_deref(),
-            draft.client_timestamp.as_ref().map(JsonText::as_str),
-            tx.now.0,
-            change,
-            hidden_through,
-        ),
-        |row| {
-            let stored = StoredFields {
-                question_type: row.get(1)?,
-                question: row.get(2)?,
-                json_data: row.get(3)?,
-                ai_result: row.get(4)?,
-                client_timestamp: row.get(5)?,
-            };
-            Ok((Timestamp(row.get(0)?), stored))
-        },
-    )
-}
-
-/// Returns the parameters of the statements that make a record the newest.
-fn new_row<'draft>(
-    user: UserId,
-    newest: RecordNumbers,
-    draft: &'draft HistoryDraft<'_>,
-    at: Timestamp,
-) -> impl SqlParameters + use<'draft> {
-    (
-        user.0,
-        newest.sequence,
-        draft.local_record_id.as_ref(),
-        draft.question_type.as_deref(),
-        draft.question.as_deref(),
-        draft.json_data.as_ref().map(JsonText::as_str),
-        draft.ai_result.as_deref(),
-        draft.client_timestamp.as_ref().map(JsonText::as_str),
-        at.0,
-        draft.bytes(),
-        newest.change,
-    )
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> RowResult<HistoryRecord<'row>> {

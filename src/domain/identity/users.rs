@@ -194,6 +194,22 @@ pub fn require_in(tx: &Read<'_>, id: UserId) -> Result<()> {
     if exists_in(tx, id)? { Ok(()) } else { Err(Code::Unauthenticated.into()) }
 }
 
+/// True if a user exists, as a part of a statement of another module.
+macro_rules! user_exists {
+    ($id:literal) => {
+        concat!("exists (select 1 from users where id = ", $id, ")")
+    };
+}
+
+/// The rest of a query about a user who exists, with joins of other tables.
+macro_rules! of_user {
+    ($joins:literal) => {
+        concat!(" from users ", $joins, " where users.id = ?1")
+    };
+}
+
+pub(in crate::domain) use {of_user, user_exists};
+
 /// Returns true if the user exists.
 pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     let found = tx.first("select true from users where id = ?1", [id.0], |row| row.get(0))?;

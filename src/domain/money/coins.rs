@@ -95,13 +95,14 @@ struct Use {
 }
 
 impl GroupedWrite for Use {
-    type Done = IdempotentOutcome<Consumed>;
+    type Outcome = IdempotentOutcome<Consumed>;
+    type Done = Self::Outcome;
 
     fn user(&self) -> UserId {
         self.user
     }
 
-    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Done>>> {
+    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Outcome>>> {
         let mut postings = PostingSet::load_in(tx, Asset::Coin, set.iter().map(|of_set| of_set.user))?;
         let mut responses = ResponseSet::load_in(tx, set.iter().map(|of_set| &of_set.once))?;
         let mut outcomes = Vec::with_capacity(set.len());
@@ -120,6 +121,10 @@ impl GroupedWrite for Use {
         postings.store_in(tx)?;
         responses.store_in(tx)?;
         Ok(outcomes)
+    }
+
+    fn complete(self, outcome: Self::Outcome) -> Self::Done {
+        outcome
     }
 }
 

@@ -58,14 +58,28 @@ pub enum StoredDeletion {
     Range(DeletedRange),
 }
 
+/// The number of the last deletion of a user that is stored, or 0, as a part of a statement.
+macro_rules! last_deletion {
+    ($user:literal) => {
+        concat!("coalesce((select max(number) from deletions where user_id = ", $user, "), 0)")
+    };
+}
+
+pub(in crate::domain) use last_deletion;
+
 /// Returns the number of the next change, greater than `last` and all numbers of deletions.
 pub fn next_change_in(tx: &Read<'_>, user: UserId, last: i64) -> Result<i64> {
-    Ok(tx.now.0.max(last + 1).max(last_number_in(tx, user)? + 1))
+    Ok(next_change(tx, last.max(last_number_in(tx, user)?)))
+}
+
+/// Returns the number of the next change after `last`.
+pub fn next_change(tx: &Read<'_>, last: i64) -> i64 {
+    tx.now.0.max(last + 1)
 }
 
 /// Returns the number of the user's last deletion that is stored, or 0.
 pub fn last_number_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
-    tx.one("select coalesce(max(number), 0) from deletions where user_id = ?1", [user.0], |row| row.get(0))
+    tx.one(concat!("select ", last_deletion!("?1")), [user.0], |row| row.get(0))
 }
 
 /// Records deletions. `last` is the greatest change number of the rows before they were deleted.

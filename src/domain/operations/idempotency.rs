@@ -198,10 +198,7 @@ impl<'set> ResponseSet<'set> {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn load_in<T: 'set>(
-        tx: &Read<'_>,
-        requests: impl Iterator<Item = &'set IdempotentRequest<T>>,
-    ) -> Result<Self> {
+    pub fn load_in<T: 'set>(tx: &Read<'_>, requests: impl Iterator<Item = &'set IdempotentRequest<T>>) -> Result<Self> {
         let claims = requests.filter_map(|request| request.key.as_ref().map(|(claim, _)| claim));
         let keys: Vec<_> = claims.map(|claim| (&claim.caller, &claim.route, &claim.key, claim)).collect();
         let mut stored = HashMap::new();
@@ -271,7 +268,8 @@ impl<'set> ResponseSet<'set> {
         for NewResponse { claim, .. } in self.new.iter().filter(|new| new.replaces) {
             delete_in(tx, claim)?;
         }
-        let rows: Vec<_> = self.new.iter().map(|new| row_to_insert(tx, new.claim, &new.response, new.is_free)).collect();
+        let rows: Vec<_> =
+            self.new.iter().map(|new| row_to_insert(tx, new.claim, &new.response, new.is_free)).collect();
         tx.insert_all_later(INSERT, &rows)?;
         self.new.iter().filter(|new| new.is_free).try_for_each(|new| delete_surplus_in(tx, new.claim))
     }

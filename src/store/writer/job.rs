@@ -14,7 +14,8 @@ use crate::{
 
 /// A write that is plain data, so that the waiting ones of its kind run as one set, and again one by one if the database
 /// refuses the set.
-pub trait GroupedWrite: Send + 'static {
+pub trait GroupedWrite: Send + Sized + 'static {
+    type Outcome: Send + 'static;
     type Done: Send + 'static;
 
     /// Returns the user whose rows it changes. It changes those of no other, so writes of several users may run in any
@@ -27,7 +28,10 @@ pub trait GroupedWrite: Send + 'static {
     ///
     /// # Errors
     /// Storage errors. Nothing of the set remains then.
-    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Done>>>;
+    fn run_in(tx: &Write<'_>, set: &[&Self]) -> Result<Vec<Result<Self::Outcome>>>;
+
+    /// Makes the answer of an outcome, after the commit.
+    fn complete(self, outcome: Self::Outcome) -> Self::Done;
 }
 
 /// The replies of one commit. They are sent on drop.
@@ -95,6 +99,7 @@ pub(in crate::store) trait Job: Any + Send {
 
 /// The work of a queued operation: a closure, or a [`GroupedWrite`].
 pub(super) trait Work: Send + Sized + 'static {
+    type Outcome: Send + 'static;
     type Done: Send + 'static;
 
     fn set(&self) -> Option<(TypeId, UserId)>;
@@ -103,12 +108,14 @@ pub(super) trait Work: Send + Sized + 'static {
 
     /// Runs operations that form a set. Returns true if their changes are to be committed.
     fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool;
+
+    fn complete(self, outcome: Self::Outcome) -> Self::Done;
 }
 
 pub(super) struct Operation<W: Work> {
     pub(super) kind: TransactionKind,
     pub(super) work: W,
-    pub(super) outcome: Option<Result<W::Done>>,
+    pub(super) outcome: Option<Result<W::Outcome>>,
     pub(super) reply: oneshot::Sender<Result<W::Done>>,
 }
 
@@ -129,6 +136,7 @@ where
     T: Send + 'static,
     F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
 {
+    type Outcome = T;
     type Done = T;
 
     fn set(&self) -> Option<(TypeId, UserId)> {
@@ -150,12 +158,17 @@ where
         operation.outcome = Some(outcome);
         keeps_changes
     }
+
+    fn complete(self, outcome: T) -> T {
+        outcome
+    }
 }
 
 /// A [`GroupedWrite`], which may run again.
 pub(super) struct Grouped<W>(pub(super) W);
 
 impl<W: GroupedWrite> Work for Grouped<W> {
+    type Outcome = W::Outcome;
     type Done = W::Done;
 
     fn set(&self) -> Option<(TypeId, UserId)> {
@@ -191,6 +204,10 @@ impl<W: GroupedWrite> Work for Grouped<W> {
             (Err(_), _) => false,
         }
     }
+
+    fn complete(self, outcome: W::Outcome) -> W::Done {
+        self.0.complete(outcome)
+    }
 }
 
 impl<W: Work> Job for Operation<W> {
@@ -223,12 +240,13 @@ impl<W: Work> Job for Operation<W> {
     }
 
     fn reply(self: Box<Self>, failure: Option<&Error>) {
+        let Self { work, outcome, reply, .. } = *self;
         let outcome = match failure {
-            Some(failure) => Err(error_after(self.outcome.and_then(Result::err), failure)),
-            None => self.outcome.unwrap_or_else(|| Err(Error::internal("an operation was replied to before it ran"))),
+            Some(failure) => Err(error_after(outcome.and_then(Result::err), failure)),
+            None => outcome.unwrap_or_else(|| Err(Error::internal("an operation was replied to before it ran"))),
         };
         // The caller may be gone.
-        drop(self.reply.send(outcome));
+        drop(reply.send(outcome.map(|outcome| work.complete(outcome))));
     }
 }
 

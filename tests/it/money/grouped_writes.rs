@@ -114,7 +114,10 @@ impl World {
 
     fn top_up(&self, user: i64) -> Pending<i64> {
         let (user, asset, kind) = (UserId(user), Asset::Coin, EntryKind::Topup);
-        self.app.core.store.write(move |tx| ledger::post_in(tx, Posting { user, asset, delta: 20, kind, reference: None }))
+        self.app
+            .core
+            .store
+            .write(move |tx| ledger::post_in(tx, Posting { user, asset, delta: 20, kind, reference: None }))
     }
 
     fn begin(&self, item: Item) -> Answer<'_> {

@@ -24,6 +24,13 @@ pub(super) struct Sums {
     pub bytes: i64,
 }
 
+impl Sums {
+    pub(super) const fn plus(self, change: Self) -> Self {
+        let Self { visible, hidden, bytes } = change;
+        Self { visible: self.visible + visible, hidden: self.hidden + hidden, bytes: self.bytes + bytes }
+    }
+}
+
 /// Returns the stored sums of a user who has many records.
 pub(super) fn stored_in(tx: &Read<'_>, user: UserId) -> Result<Option<Sums>> {
     let sql = "select visible, hidden, bytes from history_sums where user_id = ?1";
@@ -39,7 +46,7 @@ pub(super) fn find_in(tx: &Read<'_>, user: UserId, state: HistoryState) -> Resul
 pub(super) fn move_in(tx: &Write<'_>, user: UserId, by: Sums) -> Result<()> {
     let sql =
         "update history_sums set visible = visible + ?2, hidden = hidden + ?3, bytes = bytes + ?4 where user_id = ?1";
-    tx.execute(sql, (user.0, by.visible, by.hidden, by.bytes)).map(drop)
+    tx.execute_later(sql, (user.0, by.visible, by.hidden, by.bytes))
 }
 
 /// Deletes the sums of a user who is deleted.
@@ -52,7 +59,7 @@ pub(super) fn put_in(tx: &Write<'_>, user: UserId, sums: Sums) -> Result<()> {
     let sql = "insert into history_sums (user_id, visible, hidden, bytes) values (?1, ?2, ?3, ?4) \
                on conflict (user_id) do update \
                set visible = excluded.visible, hidden = excluded.hidden, bytes = excluded.bytes";
-    tx.execute(sql, (user.0, sums.visible, sums.hidden, sums.bytes)).map(drop)
+    tx.execute_later(sql, (user.0, sums.visible, sums.hidden, sums.bytes))
 }
 
 /// Counts the user's records.
@@ -99,7 +106,10 @@ mod tests {
     use crate::{
         clock::Clock,
         domain::{
-            divination::history::{HistoryDraft, HistoryEdit, HistoryQuota, count_in, save_in},
+            divination::history::{
+                HistoryDraft, HistoryEdit, count_in,
+                saving::{HistoryQuota, Save, save_in},
+            },
             identity::users::{self, Address},
         },
         store::{SchemaPolicy, Store, Tuning, Write},
@@ -117,7 +127,9 @@ mod tests {
             ai_result: None,
             client_timestamp: None,
         };
-        assert!(save_in(tx, user, HistoryEdit { draft, base_version: None }, QUOTA).unwrap().is_ok());
+        let edit = HistoryEdit { draft, base_version: None };
+        let saved = save_in(tx, &mut [&mut Save { user, edit, quota: QUOTA }]).unwrap();
+        assert!(saved.into_iter().all(|saved| saved.is_ok()));
     }
 
     /// Returns the steps of a save and of a count by a user with so many records.

@@ -20,7 +20,7 @@ use serde_json::json;
 use self::seals::EntryFields;
 use crate::{
     core::Core,
-    domain::Each,
+    domain::{Each, identity::users::user_exists},
     error::{Code, Result},
     keys::ServerKey,
     store::{Read, Row, RowResult, Write},
@@ -234,8 +234,8 @@ pub fn usable_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<L
 
 /// Returns the account of a user without a row, for which there must be no entries, and true if the user exists.
 fn missing_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(LedgerAccount, bool)> {
-    let sql = "select exists (select 1 from ledger_entries where user_id = ?1 and asset = ?2), \
-               exists (select 1 from users where id = ?1)";
+    let sql =
+        concat!("select exists (select 1 from ledger_entries where user_id = ?1 and asset = ?2), ", user_exists!("?1"));
     let (is_forged, has_user) = tx.one(sql, (user.0, asset.name()), |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok((LedgerAccount { is_forged, ..LedgerAccount::default() }, has_user))
 }
@@ -416,13 +416,15 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
 }
 
 /// Selects an account with its last entry, and whether its user exists.
-const ACCOUNT: &str =
+const ACCOUNT: &str = concat!(
     "select last.seq, last.user_id, last.asset, last.sequence, last.delta, last.balance_after, last.kind, last.ref, \
      last.created_at, last.seal, account.balance, account.last_sequence, account.suspended_at, account.seal, \
-     account.user_id, exists (select 1 from users where id = account.user_id) \
-     from balances as account left join ledger_entries as last on last.user_id = account.user_id \
+     account.user_id, ",
+    user_exists!("account.user_id"),
+    " from balances as account left join ledger_entries as last on last.user_id = account.user_id \
      and last.asset = account.asset and last.sequence = (select max(sequence) from ledger_entries \
-     where user_id = account.user_id and asset = account.asset) where account.user_id = ?1 and account.asset = ?2";
+     where user_id = account.user_id and asset = account.asset) where account.user_id = ?1 and account.asset = ?2"
+);
 
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<LedgerAccount>> {
     tx.first(ACCOUNT, (user.0, asset.name()), |row| account_of(tx, asset, row))

@@ -44,7 +44,9 @@ impl PostingSet {
     /// # Errors
     /// Storage errors.
     pub fn load_in(tx: &Read<'_>, asset: Asset, users: impl Iterator<Item = UserId> + Clone) -> Result<Self> {
-        let keys: Vec<_> = users.clone().map(|user| (user.0, asset.name())).collect();
+        let mut keys: Vec<_> = users.clone().map(|user| (user.0, asset.name())).collect();
+        keys.sort_unstable();
+        keys.dedup();
         let mut accounts = BTreeMap::new();
         tx.each_of(ACCOUNT, &keys, |row| {
             let (user, has_user) = (UserId(row.get(14)?), row.get(15)?);
@@ -100,9 +102,10 @@ impl PostingSet {
     pub fn store_in(self, tx: &Write<'_>) -> Result<()> {
         let asset = self.asset.name();
         let at = tx.now.0;
-        let entries = self.entries.iter().map(|NewEntry { user, sequence, delta, balance_after, kind, reference, seal }| {
-            (user.0, asset, *sequence, *delta, *balance_after, kind.name(), reference, at, seal)
-        });
+        let entries =
+            self.entries.iter().map(|NewEntry { user, sequence, delta, balance_after, kind, reference, seal }| {
+                (user.0, asset, *sequence, *delta, *balance_after, kind.name(), reference, at, seal)
+            });
         tx.insert_all_later(
             "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal) \
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
