@@ -43,7 +43,7 @@ pub use self::{
         FileStore, PageBytes, SCHEMA_VERSION, SNAPSHOT_AGE, SchemaPolicy, backup, end_stale_snapshot, on_thread_park,
         page_changes, page_sums, restore, sqlite_version,
     },
-    transaction::{Read, Write},
+    transaction::{Later, Read, Write},
     tuning::Tuning,
     value::{OwnedSqlValue, RowError, RowResult, SqlColumn, SqlParameter, SqlParameters, SqlValue},
     writer::{CommitReplies, GroupedWrite, ReplyDispatcher, WriterLoad, WriterMetrics},

@@ -9,9 +9,8 @@ use std::{
 
 use super::{
     FILE_COPY_NAME, SnapshotId,
-    postgres::{self, Session},
+    postgres::{self, AwaitedRows, Session},
     row::Row,
-    row_list,
     sqlite::{FileConnection, Statement},
     value::{RowResult, SqlParameters, SqlValue},
 };
@@ -183,20 +182,32 @@ impl<'connection> Read<'connection> {
     pub fn each_of<P: SqlParameters>(
         &self,
         sql: &str,
-        keys: &[P],
+        keys: impl IntoIterator<Item = P>,
         mut row: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut visit = |found: &Row<'_>| row(found).map(ControlFlow::Continue);
+        let mut keys = keys.into_iter();
         match self.access {
             Access::File(connection) => {
                 let mut statement = Statement::prepare(connection, sql)?;
-                keys.iter().try_for_each(|key| statement.query(key.values().as_ref(), &mut visit).map(drop))
+                keys.try_for_each(|key| statement.query(key.values().as_ref(), &mut visit).map(drop))
             }
-            Access::Server(session) => row_list::chunks(keys).try_for_each(|chunk| {
-                let rows = row_list::padded(chunk.len());
-                let padding = chunk.iter().rev().cycle().take(rows - chunk.len());
-                session.query_list(sql, chunk.iter().chain(padding), rows, &mut visit)
-            }),
+            Access::Server(session) => session.query_lists(sql, &keys.collect::<Vec<_>>(), &mut visit),
+        }
+    }
+
+    /// Sends a query together with the next statement, if the database is on a server, and returns its first row later.
+    pub fn first_later<T>(
+        &self,
+        sql: &str,
+        params: impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T> + 'static,
+    ) -> Result<Later<T>> {
+        match self.access {
+            Access::File(_) => self.first(sql, params, row).map(Later::Known),
+            Access::Server(session) => {
+                Ok(Later::Asked(session.query_later(sql, params.values().as_ref())?, Box::new(row)))
+            }
         }
     }
 
@@ -208,6 +219,25 @@ impl<'connection> Read<'connection> {
         mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
         self.access.query(sql, params.values().as_ref(), &mut row)
+    }
+}
+
+/// The first row of a query, which may not be answered yet.
+pub enum Later<T> {
+    Known(Option<T>),
+    Asked(AwaitedRows, Box<dyn FnOnce(&Row<'_>) -> RowResult<T>>),
+}
+
+impl<T> Later<T> {
+    /// Returns the row, and waits for it if no statement has been sent since.
+    pub fn get(self, tx: &Read<'_>) -> Result<Option<T>> {
+        match (self, tx.access) {
+            (Self::Asked(rows, row), Access::Server(session)) => {
+                Ok(session.wait_for(&rows)?.first().map(|found| row(&Row::of_server(found))).transpose()?)
+            }
+            (Self::Known(first), _) => Ok(first),
+            (Self::Asked(..), Access::File(_)) => Err(Error::internal("a query was sent by another transaction")),
+        }
     }
 }
 
@@ -288,11 +318,20 @@ impl<'connection> Write<'connection> {
         self.read.access.execute_later(sql, &params)
     }
 
-    /// Inserts rows as [`Self::execute_later`] does. The statement is that of one row.
-    pub fn insert_all_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
+    /// Runs a statement once for each set of parameters, as [`Self::execute_later`] does.
+    pub fn execute_each_later<P: SqlParameters>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<()> {
         match self.read.access {
-            Access::File(_) => rows.iter().try_for_each(|row| self.read.access.execute_later(sql, row)),
-            Access::Server(session) => row_list::parts(rows).try_for_each(|part| session.insert_list_later(sql, part)),
+            Access::File(_) => self.execute_each(sql, sets).map(drop),
+            Access::Server(_) => sets.into_iter().try_for_each(|set| self.execute_later(sql, set)),
+        }
+    }
+
+    /// Inserts rows as [`Self::execute_later`] does. The statement is that of one row.
+    pub fn insert_all_later<P: SqlParameters>(&self, sql: &str, rows: impl IntoIterator<Item = P>) -> Result<()> {
+        let mut rows = rows.into_iter();
+        match self.read.access {
+            Access::File(_) => rows.try_for_each(|row| self.read.access.execute_later(sql, &row)),
+            Access::Server(session) => session.insert_lists_later(sql, &rows.collect::<Vec<_>>()),
         }
     }
 

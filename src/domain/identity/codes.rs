@@ -23,13 +23,13 @@ use crate::{
     keys::ServerKey,
     metrics::Counter,
     store::{
-        Read, Write,
+        Later, Read, Write,
         sliding_window::{self, HOUR, WindowUse},
     },
     types::{Secret, Timestamp, named_enum},
 };
 
-use counts::{ALL, CountedEvent, CountedWindow};
+use counts::{ALL, CountedEvent, CountedWindow, Totals};
 
 pub use networks::{ClientNetworks, client_network};
 pub use records::{
@@ -167,6 +167,7 @@ pub fn require_budget_in(
     waits.push((day.limit, wait));
     let (hourly, daily) = (client_hourly_limit(limits), client_daily_limit(limits));
     let share = share_of_day(limits, of_day);
+    let mut asked = Vec::new();
     for ((subject, in_hour), (_, in_day)) in client.limits(hourly.quota).zip(client.limits(daily.quota)) {
         let around = [
             RateLimit { name: "codes-network-hour", quota: in_hour, ..hourly },
@@ -174,7 +175,10 @@ pub fn require_budget_in(
         ];
         let is_client = subject == client.own;
         let of_subject = if is_client { [hourly, daily] } else { around };
-        let states = counts::states_in(tx, CountedEvent::Sent, subject, of_subject)?;
+        asked.push((is_client, of_subject, Totals::ask_in(tx, CountedEvent::Sent, subject, of_subject)?));
+    }
+    for (is_client, of_subject, totals) in asked {
+        let states = totals.states_in(tx)?;
         if is_client {
             spent.of_client = states[0].0;
         }
@@ -220,15 +224,31 @@ fn share_of_day(limits: &AuthConfig, spent: u32) -> u32 {
 /// # Errors
 /// `too_many_requests`.
 pub fn require_attempt_in(tx: &Read<'_>, limits: &AuthConfig, client: &ClientNetworks) -> Result<u32> {
-    let (mut waits, mut of_client) = (Vec::new(), None);
-    for (subject, quota) in client.limits(attempts_limit(limits).quota) {
-        let limit = RateLimit { quota, ..attempts_limit(limits) };
-        let (used, wait) = CountedWindow { limit, event: CountedEvent::Wrong, subject }.state_in(tx)?;
-        of_client.get_or_insert(used);
-        waits.push((limit, wait));
+    WrongCodes::ask_in(tx, limits, client)?.require_in(tx)
+}
+
+/// The wrong codes of a client's networks, with the limit of each.
+struct WrongCodes<'client>(Vec<(RateLimit, Totals<'client>)>);
+
+impl<'client> WrongCodes<'client> {
+    fn ask_in(tx: &Read<'_>, limits: &AuthConfig, client: &'client ClientNetworks) -> Result<Self> {
+        let networks = client.limits(attempts_limit(limits).quota).map(|(subject, quota)| {
+            let limit = RateLimit { quota, ..attempts_limit(limits) };
+            Ok((limit, CountedWindow { limit, event: CountedEvent::Wrong, subject }.ask_in(tx)?))
+        });
+        networks.collect::<Result<_>>().map(Self)
     }
-    sliding_window::require_open(waits)?;
-    Ok(of_client.unwrap_or_default())
+
+    fn require_in(self, tx: &Read<'_>) -> Result<u32> {
+        let (mut waits, mut of_client) = (Vec::with_capacity(self.0.len()), None);
+        for (limit, totals) in self.0 {
+            let [(used, wait), _] = totals.states_in(tx)?;
+            of_client.get_or_insert(used);
+            waits.push((limit, wait));
+        }
+        sliding_window::require_open(waits)?;
+        Ok(of_client.unwrap_or_default())
+    }
 }
 
 /// Returns the limit on the interval between codes for one address.
@@ -320,11 +340,10 @@ pub fn store_fixed_in(tx: &Write<'_>, limits: &AuthConfig, code: &NewCode) -> Re
 
 /// Deletes the code if it has not been replaced.
 pub fn delete_if_current_in(tx: &Write<'_>, recipient: &AddressHmac, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
-    tx.execute(
+    tx.execute_later(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
         (&recipient.0, purpose.name(), hmac),
     )
-    .map(drop)
 }
 
 /// An attempt to prove an address by its code.
@@ -377,10 +396,12 @@ pub fn verify_any_in(
     client: &ClientNetworks,
     attempts: &[Attempt],
 ) -> Result<WindowUse> {
-    let wrong = require_attempt_in(tx, limits, client)?;
+    let wrong = WrongCodes::ask_in(tx, limits, client)?;
+    let stored = attempts.iter().map(|attempt| TriedCode::ask_in(tx, attempt)).collect::<Result<Vec<_>>>()?;
+    let wrong = wrong.require_in(tx)?;
     let mut failed = Vec::with_capacity(attempts.len());
-    for attempt in attempts {
-        match matches_in(tx, limits, attempt)? {
+    for (attempt, stored) in attempts.iter().zip(stored) {
+        match matches_in(tx, limits, attempt, stored)? {
             Some(true) if wrong == 0 => return Ok(WindowUse::unused(attempts_limit(limits))),
             Some(true) => return attempts_use_in(tx, limits, client),
             Some(false) => failed.push(attempt),
@@ -388,7 +409,7 @@ pub fn verify_any_in(
         }
     }
     for attempt in failed {
-        tx.execute(
+        tx.execute_later(
             "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
             (&attempt.recipient.0, attempt.purpose.name()),
         )?;
@@ -397,18 +418,31 @@ pub fn verify_any_in(
     Err(Error::new(Code::InvalidCode).keeping_changes())
 }
 
+/// A stored code that may be tried.
+struct TriedCode {
+    hmac: [u8; 32],
+    tries_left: u32,
+    network: String,
+}
+
+impl TriedCode {
+    fn ask_in(tx: &Read<'_>, attempt: &Attempt) -> Result<Later<Self>> {
+        tx.first_later(
+            "select code_hmac, tries_left, client_network from codes \
+             where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
+            (&attempt.recipient.0, attempt.purpose.name(), tx.now.0),
+            |row| Ok(Self { hmac: row.get(0)?, tries_left: row.get(1)?, network: row.get(2)? }),
+        )
+    }
+}
+
 /// Compares an attempt with the stored code. Returns nothing without a code that this client may still try.
-fn matches_in(tx: &Read<'_>, limits: &AuthConfig, attempt: &Attempt) -> Result<Option<bool>> {
-    let stored = tx.first(
-        "select code_hmac, tries_left, client_network from codes \
-         where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
-        (&attempt.recipient.0, attempt.purpose.name(), tx.now.0),
-        |row| Ok((row.get::<[u8; 32]>(0)?, row.get::<u32>(1)?, row.get::<String>(2)?)),
-    )?;
+fn matches_in(tx: &Read<'_>, limits: &AuthConfig, attempt: &Attempt, stored: Later<TriedCode>) -> Result<Option<bool>> {
+    let stored = stored.get(tx)?;
     let reserved = limits.code_tries.saturating_sub(ATTEMPTS_ELSEWHERE);
-    let stored = stored.filter(|(_, tries_left, network)| *network == attempt.client.wide || *tries_left > reserved);
+    let stored = stored.filter(|code| code.network == attempt.client.wide || code.tries_left > reserved);
     // Compares even without a stored code, so that the time is the same. An unset hash never passes.
-    let expected = stored.as_ref().map_or([0; 32], |(hmac, ..)| *hmac);
+    let expected = stored.as_ref().map_or([0; 32], |code| code.hmac);
     let is_right = bool::from(expected.ct_eq(&attempt.hmac));
     Ok(stored.map(|_| is_right))
 }

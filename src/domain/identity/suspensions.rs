@@ -39,6 +39,20 @@ macro_rules! select_suspensions {
     };
 }
 
+/// True if the account of a user may be suspended, as a part of a statement of another module. [`require_none_in`] tells
+/// whether it still is.
+macro_rules! may_be_suspended {
+    ($user:literal) => {
+        concat!(
+            "exists (select 1 from suspensions where user_id = ",
+            $user,
+            " and scope = 'account' and lifted_at is null)"
+        )
+    };
+}
+
+pub(super) use may_be_suspended;
+
 named_enum! {
     /// The author of a suspension.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

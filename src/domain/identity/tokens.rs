@@ -344,7 +344,7 @@ impl Lifetime {
 fn replace_in(tx: &Write<'_>, limits: &AuthConfig, row: TokenRow, successor: Secret) -> Result<IssuedToken> {
     let user = row.user;
     let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetime.family_expires_at);
-    tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
+    tx.execute_later("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
     delete_oldest_replaced_in(tx, &row)?;
     let lifetime = Lifetime { expires_at, replaced_at: None, last_used_at: tx.now, ..row.lifetime };
     insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), lifetime, ..row })?;
@@ -354,17 +354,16 @@ fn replace_in(tx: &Write<'_>, limits: &AuthConfig, row: TokenRow, successor: Sec
 /// Limits the replaced tokens of a family, so that an app that refreshes in a loop does not fill the table. A deleted
 /// one is treated as unknown.
 fn delete_oldest_replaced_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
-    tx.execute(
+    tx.execute_later(
         "delete from tokens where id in (select id from tokens where user_id = ?1 and family = ?2 \
          and replaced_at is not null order by id desc limit 9223372036854775807 offset ?3)",
         (row.user.0, row.family, MAX_REPLACED),
     )
-    .map(drop)
 }
 
 fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     let Lifetime { expires_at, family_expires_at, last_used_at, .. } = row.lifetime;
-    tx.execute(
+    tx.execute_later(
         "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at, \
          label, signed_in_at, last_used_at) values (?1, ?2, ?3, null, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
@@ -379,7 +378,6 @@ fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
             last_used_at.0,
         ),
     )
-    .map(drop)
 }
 
 fn revoke_family_of_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {

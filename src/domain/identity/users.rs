@@ -208,7 +208,21 @@ macro_rules! of_user {
     };
 }
 
-pub(in crate::domain) use {of_user, user_exists};
+/// The columns that [`user_of`] reads.
+macro_rules! user_columns {
+    () => {
+        "users.id, users.phone_number, users.email, users.created_at"
+    };
+}
+
+/// The rest of a query about the user with an address in this column.
+macro_rules! with_address {
+    ($column:literal) => {
+        concat!(" from users where ", $column, " = ?1")
+    };
+}
+
+pub(in crate::domain) use {of_user, user_columns, user_exists, with_address};
 
 /// Returns true if the user exists.
 pub fn exists_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
@@ -229,8 +243,8 @@ pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<Use
 /// Returns the user with this address, if any.
 pub fn find_by_address_in(tx: &Read<'_>, address: &Address) -> Result<Option<User>> {
     let sql = match address {
-        Address::Phone(_) => "select id, phone_number, email, created_at from users where phone_number = ?1",
-        Address::Email(_) => "select id, phone_number, email, created_at from users where email = ?1",
+        Address::Phone(_) => concat!("select ", user_columns!(), with_address!("phone_number")),
+        Address::Email(_) => concat!("select ", user_columns!(), with_address!("email")),
     };
     tx.first(sql, [address.as_str()], user_of)
 }
@@ -301,7 +315,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
 }
 
 /// Reads the columns id, phone number, email and creation time.
-fn user_of(row: &Row<'_>) -> RowResult<User> {
+pub(super) fn user_of(row: &Row<'_>) -> RowResult<User> {
     let (phone_number, email) = (row.optional_text(1)?, row.optional_text(2)?);
     Ok(User {
         id: UserId(row.get(0)?),

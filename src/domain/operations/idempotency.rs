@@ -183,6 +183,7 @@ impl<T> IdempotentRequest<T> {
 pub struct ResponseSet<'set> {
     stored: HashMap<ClaimName<'set>, Row>,
     new: Vec<NewResponse<'set>>,
+    is_single: bool,
 }
 
 struct NewResponse<'set> {
@@ -198,20 +199,21 @@ impl<'set> ResponseSet<'set> {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn load_in<T: 'set>(tx: &Read<'_>, requests: impl Iterator<Item = &'set IdempotentRequest<T>>) -> Result<Self> {
+    pub fn load_in<T: 'set>(
+        tx: &Read<'_>,
+        requests: impl Iterator<Item = &'set IdempotentRequest<T>> + Clone,
+    ) -> Result<Self> {
         let claims = requests.filter_map(|request| request.key.as_ref().map(|(claim, _)| claim));
-        let keys: Vec<_> = claims.map(|claim| (&claim.caller, &claim.route, &claim.key, claim)).collect();
-        let mut stored = HashMap::new();
-        if let Some((.., claim)) = keys.first() {
-            // The retention is a setting, and the same for all.
-            let keys: Vec<_> = keys.iter().map(|(caller, route, key, _)| (*caller, *route, *key)).collect();
-            tx.each_of(FIND, &keys, |row| {
-                let [caller, route, key] = [row.get(5)?, row.get(6)?, row.get(7)?].map(Cow::Owned);
-                stored.insert([caller, route, key], row_of(tx, claim, row)?);
+        let mut set = Self { stored: HashMap::new(), new: Vec::new(), is_single: claims.clone().nth(1).is_none() };
+        // The retention is a setting, and the same for all.
+        if let Some(claim) = claims.clone().next() {
+            tx.each_of(FIND, claims.map(|claim| (&claim.caller, &claim.route, &claim.key)), |row| {
+                let name = [row.get(5)?, row.get(6)?, row.get(7)?].map(Cow::Owned);
+                set.stored.insert(name, row_of(tx, claim, row)?);
                 Ok(())
             })?;
         }
-        Ok(Self { stored, new: Vec::new() })
+        Ok(set)
     }
 
     /// Returns false if the outcome depends on responses that the new ones delete: those that changed nothing, or whose
@@ -254,8 +256,10 @@ impl<'set> ResponseSet<'set> {
             Err(_) => return Ok(outcome.map(|value| IdempotentOutcome::Fresh(value, None))),
         };
         let response = render(outcome.as_ref())?;
-        let row = Row { is_live: true, is_free, request_sha256: claim.request_sha256, response: response.clone() };
-        self.stored.insert(claim.name(), row);
+        if !self.is_single {
+            let row = Row { is_live: true, is_free, request_sha256: claim.request_sha256, response: response.clone() };
+            self.stored.insert(claim.name(), row);
+        }
         self.new.push(NewResponse { claim, response: response.clone(), is_free, replaces });
         Ok(outcome.map(|value| IdempotentOutcome::Fresh(value, Some(response))).map_err(Error::keeping_changes))
     }
@@ -268,9 +272,8 @@ impl<'set> ResponseSet<'set> {
         for NewResponse { claim, .. } in self.new.iter().filter(|new| new.replaces) {
             delete_in(tx, claim)?;
         }
-        let rows: Vec<_> =
-            self.new.iter().map(|new| row_to_insert(tx, new.claim, &new.response, new.is_free)).collect();
-        tx.insert_all_later(INSERT, &rows)?;
+        let rows = self.new.iter().map(|new| row_to_insert(tx, new.claim, &new.response, new.is_free));
+        tx.insert_all_later(INSERT, rows)?;
         self.new.iter().filter(|new| new.is_free).try_for_each(|new| delete_surplus_in(tx, new.claim))
     }
 }

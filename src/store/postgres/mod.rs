@@ -45,7 +45,7 @@ pub use self::{
 pub(super) use self::{
     copies::running_copies_in,
     copy::{ServerCopySide, ServerRows},
-    session::Session,
+    session::{AwaitedRows, Session},
 };
 use super::{
     Read, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, Tuning,

@@ -10,14 +10,14 @@ use std::{
     future::{Future, poll_fn},
     ops::ControlFlow,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Waker},
     time::{Duration, Instant},
 };
 
 use bytes::Buf;
 use futures_util::{
-    Stream,
+    Stream, TryStreamExt,
     future::{join, try_join_all},
 };
 use tokio_postgres::{
@@ -69,7 +69,11 @@ enum Deferred {
     /// Statements without parameters.
     Text(String),
     Statement(Statement, Vec<OwnedSqlValue>),
+    Query(Statement, Vec<OwnedSqlValue>, AwaitedRows),
 }
+
+/// The rows of a query, once they have arrived.
+pub(in crate::store) type AwaitedRows = Arc<OnceLock<Vec<ServerRow>>>;
 
 #[derive(Clone)]
 struct Prepared {
@@ -292,21 +296,41 @@ impl Session {
     }
 
     /// Passes the rows of several keys to a function. The query is that of one key.
-    pub(in crate::store) fn query_list<'key, P: SqlParameters + 'key>(
+    pub(in crate::store) fn query_lists<P: SqlParameters>(
         &self,
         sql: &str,
-        keys: impl Iterator<Item = &'key P>,
-        count: usize,
+        keys: &[P],
         visit: Visit<'_>,
     ) -> Result<()> {
-        let lists: Vec<_> = keys.map(SqlParameters::values).collect();
-        self.query(&repeated(sql, count)?, &flattened(&lists), visit).map(drop)
+        row_list::chunks(keys).try_for_each(|chunk| {
+            let count = row_list::padded(chunk.len());
+            let lists: Vec<_> = chunk.iter().cycle().take(count).map(SqlParameters::values).collect();
+            self.query(&repeated(sql, count)?, &flattened(&lists), &mut *visit).map(drop)
+        })
     }
 
     /// Inserts rows together with the next statement. The statement is that of one row.
-    pub(in crate::store) fn insert_list_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
-        let lists: Vec<_> = rows.iter().map(SqlParameters::values).collect();
-        self.execute_later(&repeated(sql, rows.len())?, &flattened(&lists))
+    pub(in crate::store) fn insert_lists_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
+        row_list::parts(rows).try_for_each(|part| {
+            let lists: Vec<_> = part.iter().map(SqlParameters::values).collect();
+            self.execute_later(&repeated(sql, part.len())?, &flattened(&lists))
+        })
+    }
+
+    /// Sends a query together with the next statement.
+    pub(in crate::store) fn query_later(&self, sql: &str, parameters: &[SqlValue<'_>]) -> Result<AwaitedRows> {
+        let (prepared, rows) = (self.prepare(sql)?, AwaitedRows::default());
+        let parameters = parameters.iter().copied().map(OwnedSqlValue::from).collect();
+        self.deferred.borrow_mut().push(Deferred::Query(prepared.statement, parameters, Arc::clone(&rows)));
+        Ok(rows)
+    }
+
+    /// Returns the rows of a query that was sent later.
+    pub(in crate::store) fn wait_for<'rows>(&self, rows: &'rows AwaitedRows) -> Result<&'rows [ServerRow]> {
+        if rows.get().is_none() {
+            self.flush()?;
+        }
+        rows.get().map(Vec::as_slice).ok_or_else(|| Error::internal("a query was not sent"))
     }
 
     /// Sends the deferred statements.
@@ -356,6 +380,12 @@ impl Deferred {
             Self::Text(text) => client.batch_execute(text).await,
             Self::Statement(statement, parameters) => {
                 client.execute_raw(statement, parameters.iter().map(OwnedSqlValue::borrowed)).await.map(drop)
+            }
+            Self::Query(statement, parameters, rows) => {
+                let stream = client.query_raw(statement, parameters.iter().map(OwnedSqlValue::borrowed)).await?;
+                // They are asked for once.
+                let _ = rows.set(stream.try_collect().await?);
+                Ok(())
             }
         }
     }

@@ -182,13 +182,13 @@ impl<W: GroupedWrite> Work for Grouped<W> {
     fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool {
         let writes: Vec<_> = set.iter().map(|operation| &operation.work.0).collect();
         let run_all = || {
-            let mut outcomes = Vec::with_capacity(writes.len());
+            let mut outcomes = W::run_in(transaction, &writes)?;
             while let Some(rest) = writes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-                let first = W::run_in(transaction, rest)?;
-                if first.is_empty() {
+                let more = W::run_in(transaction, rest)?;
+                if more.is_empty() {
                     return Err(Error::internal("a set of writes did not run"));
                 }
-                outcomes.extend(first);
+                outcomes.extend(more);
             }
             Ok(outcomes)
         };

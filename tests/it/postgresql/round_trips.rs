@@ -46,7 +46,7 @@ const OPERATIONS: [Operation; 18] = [
     operation("deleted history record", 3, 3.04, |world, user| {
         world.server.post("/divination-history/delete").by(user).json(&json!({ "localRecordIds": ["r-0"] }))
     }),
-    operation("casting", 9, 9.04, |world, user| {
+    operation("casting", 4, 4.04, |world, user| {
         let body = json!({ "question": "今年换工作合适吗？", "method": "three_coins" });
         world.server.post("/api/v1/sessions").by(user).json(&body)
     }),
@@ -67,15 +67,15 @@ const OPERATIONS: [Operation; 18] = [
     operation("feedback", 5, 5.04, |world, user| {
         world.server.post("/feedback").by(user).json(&json!({ "content": format!("text {}", world.next()) }))
     }),
-    operation("code", 14, NOT_TOGETHER, |world, _| {
+    operation("code", 12, NOT_TOGETHER, |world, _| {
         world.server.post("/auth/send-code").form(&[("phoneNumber", &world.unused_number())])
     }),
-    operation("sign-in", 8, 8.04, |world, user| sign_in(world, &user.phone_number)),
-    operation("first sign-in", 12, 12.1, |world, _| sign_in(world, &world.unused_number())),
-    operation("wrong code", 5, 5.1, |world, _| {
+    operation("sign-in", 2, 2.04, |world, user| sign_in(world, &user.phone_number)),
+    operation("first sign-in", 7, 7.1, |world, _| sign_in(world, &world.unused_number())),
+    operation("wrong code", 2, 2.1, |world, _| {
         world.server.post("/auth/login").form(&[("phoneNumber", &world.unused_number()), ("code", "000000")])
     }),
-    operation("refreshed token", 5, 5.1, |world, _| {
+    operation("refreshed token", 2, 2.1, |world, _| {
         let user = world.server.sign_in(&world.unused_number());
         world.server.post("/api/v1/auth/refresh").by(&user)
     }),

@@ -222,9 +222,6 @@ impl<'set> SaveSet<'set> {
         tx: &Read<'_>,
         drafts: impl ExactSizeIterator<Item = (UserId, &'set HistoryDraft<'set>)> + Clone,
     ) -> Result<Self> {
-        let mut users: Vec<_> = drafts.clone().map(|(user, _)| [user.0]).collect();
-        users.sort_unstable();
-        users.dedup();
         let mut set = Self { users: BTreeMap::new(), known: None, new: Vec::new() };
         tx.each_of(
             concat!(
@@ -235,7 +232,7 @@ impl<'set> SaveSet<'set> {
                 ", sums.visible, sums.hidden, sums.bytes, users.id",
                 of_user!("left join history_sums as sums on sums.user_id = users.id")
             ),
-            &users,
+            drafts.clone().map(|(user, _)| [user.0]),
             |row| {
                 let visible: Option<i64> = row.get(7)?;
                 let sums = match visible {
@@ -256,11 +253,10 @@ impl<'set> SaveSet<'set> {
         if drafts.len() > 1 {
             let ids: HashMap<_, _> =
                 drafts.map(|(user, draft)| ((user, draft.local_record_id.to_string()), draft)).collect();
-            let keys: Vec<_> = ids.keys().map(|(user, id)| (id, user.0)).collect();
             let mut known = HashMap::new();
             let sql = "select user_id, local_record_id, sequence, change from history \
                        where local_record_id = ?1 and user_id = ?2";
-            tx.each_of(sql, &keys, |row| {
+            tx.each_of(sql, ids.keys().map(|(user, id)| (id, user.0)), |row| {
                 let (user, id) = (UserId(row.get(0)?), row.get(1)?);
                 let record = KnownRecord { sequence: row.get(2)?, change: row.get(3)? };
                 if let Some(draft) = ids.get(&(user, id)) {
@@ -434,7 +430,7 @@ macro_rules! insert_record {
 
 /// Inserts the records that were new so far.
 fn insert_new_in(tx: &Write<'_>, new: &mut Vec<NewRecord<'_>>) -> Result<()> {
-    let inserted = tx.insert_all_later(insert_record!(""), &new.iter().map(NewRecord::row).collect::<Vec<_>>());
+    let inserted = tx.insert_all_later(insert_record!(""), new.iter().map(NewRecord::row));
     new.clear();
     inserted
 }

@@ -17,7 +17,6 @@ use crate::{
             chart::{CastTime, DayStart},
             hexagram::{Cast, Hexagram, Lines},
         },
-        identity::users,
         moderation::{self, Moderation, ScreenedField, engine::ContentType, reviews, risk::classify_question},
         money::points,
         operations::{
@@ -251,12 +250,12 @@ fn cast_in(
     key: Option<&str>,
     price: u32,
 ) -> Result<NewSession> {
-    users::require_in(tx, user)?;
+    let record::SessionNumbers { sequence, change } = record::next_numbers_in(tx, user)?;
     let balance = points::charge_cast_in(tx, user, price, format!("session:{id}"))?;
     let session = Session {
         id,
         user,
-        sequence: record::next_sequence_in(tx, user)?,
+        sequence,
         question: draft.question.clone(),
         question_type: draft.question_type.clone(),
         method: draft.casting.method(),
@@ -271,7 +270,7 @@ fn cast_in(
         created_at: tx.now,
         title: None,
         note: None,
-        change: record::next_change_in(tx, user)?,
+        change,
     };
     record::insert_in(tx, &session)?;
     Ok(NewSession { session, balance })

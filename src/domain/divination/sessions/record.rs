@@ -14,8 +14,12 @@ use crate::{
             hexagram::{Cast, Lines},
             interpretation,
         },
+        identity::users::user_exists,
         moderation::risk::{Risk, classify_question},
-        operations::{deletions, idempotency},
+        operations::{
+            deletions::{self, last_deletion},
+            idempotency,
+        },
     },
     error::{Code, Result},
     store::{Read, Row, RowError, RowResult, Write},
@@ -95,13 +99,33 @@ pub struct SessionInterpretation {
     pub at: Timestamp,
 }
 
-pub(super) fn next_sequence_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
-    let last = "select coalesce(max(sequence), 0) + 1 from sessions where user_id = ?1";
-    tx.one(last, [user.0], |row| row.get(0))
+/// The numbers of a new session.
+pub(super) struct SessionNumbers {
+    pub sequence: i64,
+    pub change: i64,
+}
+
+/// Returns the numbers of the user's next session.
+///
+/// # Errors
+/// `unauthenticated` for a deleted user.
+pub(super) fn next_numbers_in(tx: &Read<'_>, user: UserId) -> Result<SessionNumbers> {
+    let sql = concat!(
+        "select coalesce((select max(sequence) from sessions where user_id = ?1), 0), \
+         coalesce((select max(change) from sessions where user_id = ?1), 0), ",
+        last_deletion!("?1"),
+        ", ",
+        user_exists!("?1")
+    );
+    tx.one(sql, [user.0], |row| {
+        let change = deletions::next_change(tx, row.get::<i64>(1)?.max(row.get(2)?));
+        Ok(row.get::<bool>(3)?.then_some(SessionNumbers { sequence: row.get::<i64>(0)? + 1, change }))
+    })?
+    .ok_or_else(|| Code::Unauthenticated.into())
 }
 
 pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
-    tx.execute(
+    tx.execute_later(
         "insert into sessions (id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, \
          day_start, points_spent, idempotency_key, created_at, numbers, change) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",

@@ -63,12 +63,11 @@ pub(super) fn find_in(
 /// Stores the texts of a session for searches.
 pub(super) fn put_texts_in(tx: &Write<'_>, user: UserId, sequence: i64, texts: [Option<&str>; 3]) -> Result<()> {
     let text = folded(&texts.into_iter().flatten().collect::<Vec<_>>().join("\n"));
-    tx.execute(
+    tx.execute_later(
         "insert into session_texts (user_id, sequence, text) values (?1, ?2, ?3) \
          on conflict (user_id, sequence) do update set text = excluded.text",
         (user.0, sequence, text),
     )
-    .map(drop)
 }
 
 /// Returns the text in lower case and without full-width letters, so that spellings of one word are equal.

@@ -10,9 +10,9 @@ use crate::{
             accounts::send_code::CodeSender,
             codes::{self, AddressHmac, Attempt, ClientNetworks, Purpose},
             email_rewards::{self, EmailPoints, RewardTerms},
-            suspensions,
+            suspensions::{self, may_be_suspended},
             tokens::{self, IssuedToken},
-            users::{self, Address, User},
+            users::{self, Address, User, user_columns, with_address},
         },
         messaging::user_notices::{self, UserNotice},
         money::{
@@ -22,7 +22,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Pending, Write, sliding_window::WindowUse},
+    store::{Pending, Read, Write, sliding_window::WindowUse},
     types::{Secret, UserId},
 };
 
@@ -67,10 +67,11 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
     let metrics = Arc::clone(&code_sender.metrics);
     core.store.write_without_savepoint(move |tx| {
         let attempts = metrics.count_verification(codes::verify_in(tx, &config.auth, &attempt))?;
-        let known = users::find_by_address_in(tx, &address)?;
-        if let Some(user) = &known {
+        let known = find_in(tx, &address)?;
+        if let Some((user, true)) = &known {
             suspensions::require_none_in(tx, user.id, &config.limits.time_zone)?;
         }
+        let known = known.map(|(user, _)| user);
         let is_new_user = known.is_none();
         let enter = |tx: &Write<'_>| {
             let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
@@ -89,6 +90,19 @@ pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
         attempt.delete_code_in(tx)?;
         Ok(SignedIn { attempts: Some(attempts), ..signed_in })
     })
+}
+
+/// Returns the user with this address, and true if the account may be suspended.
+fn find_in(tx: &Read<'_>, address: &Address) -> Result<Option<(User, bool)>> {
+    let sql = match address {
+        Address::Phone(_) => {
+            concat!("select ", user_columns!(), ", ", may_be_suspended!("users.id"), with_address!("phone_number"))
+        }
+        Address::Email(_) => {
+            concat!("select ", user_columns!(), ", ", may_be_suspended!("users.id"), with_address!("email"))
+        }
+    };
+    tx.first(sql, [address.as_str()], |row| Ok((users::user_of(row)?, row.get(4)?)))
 }
 
 /// Issues a token to an existing user.

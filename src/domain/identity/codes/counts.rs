@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{
     error::{RateLimit, Result},
-    store::{Read, Write, sliding_window::WindowUse},
+    store::{Later, Read, Write, sliding_window::WindowUse},
     types::{Timestamp, named_enum},
 };
 
@@ -36,36 +36,24 @@ pub(super) struct CountedWindow<'subject> {
     pub(super) subject: &'subject str,
 }
 
-/// Returns the number of a subject's events in a shorter and a longer window, each with the time until it accepts another
-/// one.
-pub(super) fn states_in(
-    tx: &Read<'_>,
+/// The total of a subject's events up to now, with the part of it in a shorter and in a longer period.
+pub(super) struct Totals<'subject> {
     event: CountedEvent,
-    subject: &str,
+    subject: &'subject str,
     limits: [RateLimit; 2],
-) -> Result<[(u32, Duration); 2]> {
-    let mut states =
-        totals_in(tx, event, subject, limits.map(|limit| limit.window))?.map(|total| (total, Duration::ZERO));
-    for (((total, used), wait), limit) in states.iter_mut().zip(limits) {
-        if *used >= limit.quota {
-            let leaves =
-                || CountedWindow { limit, event, subject }.leaves_after_in(tx, *total - i64::from(limit.quota));
-            *wait = if limit.quota == 0 { limit.window } else { leaves()?.unwrap_or_default() };
-        }
-    }
-    Ok(states.map(|((_, used), wait)| (used, wait)))
+    found: Later<(i64, [i64; 2])>,
 }
 
-/// Returns the total of a subject's events up to now, with the part of it in a shorter and in a longer period. The first row
-/// has the total before a period if earlier ones were deleted.
-fn totals_in(
-    tx: &Read<'_>,
-    event: CountedEvent,
-    subject: &str,
-    [shorter, longer]: [Duration; 2],
-) -> Result<[(i64, u32); 2]> {
-    let (total, befores): (i64, [i64; 2]) = tx
-        .first(
+impl<'subject> Totals<'subject> {
+    /// Asks for the totals. The first row has the total before a period if earlier ones were deleted.
+    pub(super) fn ask_in(
+        tx: &Read<'_>,
+        event: CountedEvent,
+        subject: &'subject str,
+        limits: [RateLimit; 2],
+    ) -> Result<Self> {
+        let [shorter, longer] = limits.map(|limit| tx.now.minus(limit.window).0);
+        let found = tx.first_later(
             "select total, \
              coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?4 \
              order by counted_at desc limit 1), \
@@ -75,25 +63,50 @@ fn totals_in(
              order by counted_at desc limit 1), \
              (select total - events from code_counts where event = ?1 and subject = ?2 order by counted_at limit 1)) end \
              from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 order by counted_at desc limit 1",
-            (event.name(), subject, tx.now.0, tx.now.minus(shorter).0, tx.now.minus(longer).0),
+            (event.name(), subject, tx.now.0, shorter, longer),
             |row| {
                 let before: i64 = row.get(1)?;
                 Ok((row.get(0)?, [before, row.get::<Option<i64>>(2)?.unwrap_or(before)]))
             },
-        )?
-        .unwrap_or_default();
-    Ok(befores.map(|before| (total, u32::try_from((total - before).max(0)).unwrap_or(u32::MAX))))
+        )?;
+        Ok(Self { event, subject, limits, found })
+    }
+
+    /// Returns the number of events in each window, with the time until it accepts another one.
+    pub(super) fn states_in(self, tx: &Read<'_>) -> Result<[(u32, Duration); 2]> {
+        let Self { event, subject, limits, found } = self;
+        let (total, befores) = found.get(tx)?.unwrap_or_default();
+        let mut states = befores.map(|before| (used(total, before), Duration::ZERO));
+        for ((used, wait), limit) in states.iter_mut().zip(limits) {
+            if *used >= limit.quota {
+                let leaves =
+                    || CountedWindow { limit, event, subject }.leaves_after_in(tx, total - i64::from(limit.quota));
+                *wait = if limit.quota == 0 { limit.window } else { leaves()?.unwrap_or_default() };
+            }
+        }
+        Ok(states)
+    }
 }
 
-impl CountedWindow<'_> {
+/// Returns the number of events since a total.
+fn used(total: i64, before: i64) -> u32 {
+    u32::try_from((total - before).max(0)).unwrap_or(u32::MAX)
+}
+
+impl<'subject> CountedWindow<'subject> {
+    pub(super) fn ask_in(&self, tx: &Read<'_>) -> Result<Totals<'subject>> {
+        Totals::ask_in(tx, self.event, self.subject, [self.limit; 2])
+    }
+
     /// Returns the number of events in the window, and the time until it accepts another one.
     pub(super) fn state_in(&self, tx: &Read<'_>) -> Result<(u32, Duration)> {
-        Ok(states_in(tx, self.event, self.subject, [self.limit; 2])?[0])
+        Ok(self.ask_in(tx)?.states_in(tx)?[0])
     }
 
     /// Returns the use of the window.
     pub(super) fn use_in(&self, tx: &Read<'_>) -> Result<WindowUse> {
-        let [(total, used), _] = totals_in(tx, self.event, self.subject, [self.limit.window; 2])?;
+        let (total, [before, _]) = self.ask_in(tx)?.found.get(tx)?.unwrap_or_default();
+        let used = used(total, before);
         let frees_after = if used == 0 { None } else { self.leaves_after_in(tx, total - i64::from(used))? };
         Ok(WindowUse { limit: self.limit, remaining: self.limit.quota.saturating_sub(used), frees_after })
     }
@@ -117,7 +130,7 @@ pub(super) fn add_in<'subject>(
     subjects: impl Iterator<Item = &'subject str> + Clone,
 ) -> Result<()> {
     let sets = subjects.map(|subject| (event.name(), subject, tx.now.0));
-    tx.execute_each(
+    tx.execute_each_later(
         "insert into code_counts (event, subject, counted_at, total, events) values (?1, ?2, ?3, \
          coalesce((select total from code_counts where event = ?1 and subject = ?2 and counted_at <= ?3 \
          order by counted_at desc limit 1), 0) + 1, 1) \

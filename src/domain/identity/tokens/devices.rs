@@ -66,16 +66,12 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 /// Revokes the user's oldest devices above `limit`. Counts all token rows first, because most sign-ins are below the
 /// limit. Orders by row id, because times are unreliable after the clock was set back.
 pub(super) fn revoke_oldest_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<()> {
-    let tokens: u32 = tx.one("select count(*) from tokens where user_id = ?1", [user.0], |row| row.get(0))?;
-    if tokens <= limit {
-        return Ok(());
-    }
-    tx.execute(
-        "delete from tokens where user_id = ?1 and family in (select family from tokens \
+    tx.execute_later(
+        "delete from tokens where user_id = ?1 and (select count(*) from tokens where user_id = ?1) > ?2 \
+         and family in (select family from tokens \
          where user_id = ?1 and replaced_at is null order by id desc limit 9223372036854775807 offset ?2)",
         (user.0, limit),
     )
-    .map(drop)
 }
 
 /// Returns the user's unexpired devices by family, newest sign-in first.

@@ -44,11 +44,8 @@ impl PostingSet {
     /// # Errors
     /// Storage errors.
     pub fn load_in(tx: &Read<'_>, asset: Asset, users: impl Iterator<Item = UserId> + Clone) -> Result<Self> {
-        let mut keys: Vec<_> = users.clone().map(|user| (user.0, asset.name())).collect();
-        keys.sort_unstable();
-        keys.dedup();
         let mut accounts = BTreeMap::new();
-        tx.each_of(ACCOUNT, &keys, |row| {
+        tx.each_of(ACCOUNT, users.clone().map(|user| (user.0, asset.name())), |row| {
             let (user, has_user) = (UserId(row.get(14)?), row.get(15)?);
             accounts.insert(user, PostedAccount { account: account_of(tx, asset, row)?, has_user, is_changed: false });
             Ok(())
@@ -109,20 +106,19 @@ impl PostingSet {
         tx.insert_all_later(
             "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at, seal) \
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            &entries.collect::<Vec<_>>(),
+            entries,
         )?;
         let changed = self.accounts.iter().filter(|(_, posted)| posted.is_changed);
-        let balances: Vec<_> = changed
-            .map(|(user, PostedAccount { account: LedgerAccount { balance, last_sequence, .. }, .. })| {
+        let balances =
+            changed.map(|(user, PostedAccount { account: LedgerAccount { balance, last_sequence, .. }, .. })| {
                 let seal = tx.keys().map(|keys| seals::of_account(keys, *user, self.asset, *balance, *last_sequence));
                 (user.0, asset, *balance, *last_sequence, seal)
-            })
-            .collect();
+            });
         tx.insert_all_later(
             "insert into balances (user_id, asset, balance, last_sequence, seal) values (?1, ?2, ?3, ?4, ?5) \
              on conflict (user_id, asset) do update set balance = excluded.balance, \
              last_sequence = excluded.last_sequence, seal = excluded.seal",
-            &balances,
+            balances,
         )
     }
 }
