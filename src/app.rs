@@ -12,7 +12,7 @@ use crate::{
         identity::{
             accounts::{export::Exports, send_code::CodeSender},
             identity_proofs::IdentityProviders,
-            tokens::TokenCache,
+            tokens::{self, TokenCache},
         },
         messaging::{
             mailer::{self, Mailer},
@@ -212,6 +212,7 @@ impl App {
         let moderation = Arc::new(Moderation::new(core.clone(), factory::text_moderator(config, core.clock.clone())));
         let prompts = Prompts::load(config).map_err(|faults| configuration_error(&faults))?;
         let help = HelpTexts::load(config).map_err(|faults| configuration_error(&faults))?;
+        tokens::watch_changes(&core.store);
         let models = factory::language_models(config);
         let model_calls = ModelCalls::new(core.clone(), Arc::clone(&moderation), models, prompts, help);
         let integrity = Arc::new(IntegrityChecker::new(core.clone(), lock.is_some()));

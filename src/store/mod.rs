@@ -175,6 +175,30 @@ impl Store {
         }
     }
 
+    /// Lets each commit on a server read a number, so that the reads after it know the number without a query; see
+    /// [`SnapshotId::watched`]. Only the first query counts.
+    pub fn watch(&self, sql: &'static str) {
+        if let Engine::Server(server) = &self.engine {
+            server.watch(sql);
+        }
+    }
+
+    /// Returns the first row of one statement. Cheaper than [`Self::read`] on a server.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn read_first<T>(
+        &self,
+        sql: &str,
+        params: impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T>,
+    ) -> Result<Option<T>> {
+        match &self.engine {
+            Engine::File(_) => self.read(|tx| tx.first(sql, params, row)),
+            Engine::Server(server) => server.read_first(sql, &params, row),
+        }
+    }
+
     fn read_erased(&self, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
         match &self.engine {
             Engine::File(file) => file.read(name, operation),

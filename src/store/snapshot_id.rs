@@ -9,11 +9,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct SnapshotId {
     store: u64,
     number: u64,
+    watched: Option<i64>,
 }
 
 impl SnapshotId {
     pub(super) fn new(store: u64, number: u64) -> Self {
-        Self { store, number }
+        Self { store, number, watched: None }
+    }
+
+    pub(super) fn with_watched(self, watched: Option<i64>) -> Self {
+        Self { watched, ..self }
+    }
+
+    /// Returns the number that [`Store::watch`](super::Store::watch) reads, if the last commit of this process read it and
+    /// made this state.
+    pub fn watched(self) -> Option<i64> {
+        self.watched
     }
 }
 

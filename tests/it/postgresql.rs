@@ -462,6 +462,8 @@ struct Proxy {
 #[derive(Default)]
 struct ProxyState {
     is_armed: AtomicBool,
+    /// Commits that pass before the one that is cut.
+    passes: AtomicUsize,
     drops_commit: AtomicBool,
     cuts: AtomicUsize,
 }
@@ -493,7 +495,11 @@ fn pass_requests(mut client: UnixStream, mut server: UnixStream, state: &ProxySt
     while let Ok(count @ 1..) = client.read(&mut buffer) {
         let request = &buffer[..count];
         let is_commit = request.windows(7).any(|part| part == b"commit\0");
-        if is_commit && state.is_armed.swap(false, Ordering::SeqCst) {
+        let has_passed = |left: usize| left.checked_sub(1);
+        let is_next = is_commit
+            && state.is_armed.load(Ordering::SeqCst)
+            && state.passes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, has_passed).is_err();
+        if is_next && state.is_armed.swap(false, Ordering::SeqCst) {
             state.cuts.fetch_add(1, Ordering::SeqCst);
             let _ = client.shutdown(std::net::Shutdown::Both);
             if !state.drops_commit.load(Ordering::SeqCst) {
@@ -552,8 +558,104 @@ fn a_connection_lost_at_commit_reports_the_outcome_two_hundred_times() {
 
 #[test]
 #[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_set_whose_commit_is_cut_counts_once() {
+    const CUTS: usize = 12;
+    const TOGETHER: usize = 32;
+    let database = SharedDatabase::create();
+    let proxy = Proxy::before(&database.socket);
+    let mut server = database
+        .setup()
+        .with("DATABASE_URL", database.url_at(proxy.directory.path()))
+        .with("COINS_INITIAL", 100_000)
+        .with_metrics()
+        .start();
+    let metrics = server.metrics();
+    let users: Vec<_> = (0..8).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    let mut holder = database.client(&database.name);
+    for cut in 0..CUTS {
+        let requests = || -> Vec<_> {
+            let consume = |number: usize| {
+                let key = format!("cut-{cut}-{number}");
+                on(&server, "POST", "/coin/consume", &users[number % 8].token).header("idempotency-key", &key)
+            };
+            (0..TOGETHER).map(consume).collect()
+        };
+        proxy.state.drops_commit.store(cut % 2 == 1, Ordering::SeqCst);
+        let before = proxy.state.cuts.load(Ordering::SeqCst);
+        let answers = std::thread::scope(|scope| {
+            let mut lock = holder.transaction().unwrap();
+            lock.execute("select 1 from store_state for update", &[]).unwrap();
+            let waiting = |count| eventually("the writes wait", || Server::waiting_changes(&metrics) >= count);
+            // The first commit passes, and those that wait behind it share the next one.
+            proxy.state.passes.store(1, Ordering::SeqCst);
+            let first = scope.spawn(|| on(&server, "POST", "/coin/consume", &users[0].token).send());
+            waiting(1);
+            let all = scope.spawn(|| send_concurrently(requests()));
+            waiting(1 + TOGETHER as u64);
+            proxy.state.is_armed.store(true, Ordering::SeqCst);
+            lock.rollback().unwrap();
+            first.join().unwrap().expect(200);
+            all.join().unwrap()
+        });
+        assert!(proxy.state.cuts.load(Ordering::SeqCst) > before, "the commit was cut");
+        // All of a set have one outcome.
+        let status = answers[0].status;
+        assert!([200, 503].contains(&status) && answers.iter().all(|answer| answer.status == status));
+        for (request, answer) in requests().into_iter().zip(&answers) {
+            let repeated = request.send().expect(200);
+            if status == 200 {
+                assert_eq!((repeated.header("idempotency-replayed"), repeated.text()), (Some("true"), answer.text()));
+            }
+        }
+    }
+    let consumed = database.count("select count(*) from ledger_entries where kind = 'consume'");
+    assert_eq!(consumed, i64::try_from(CUTS * (TOGETHER + 1)).unwrap());
+    database.assert_ledger_is_sound(&server);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
+fn a_key_sent_to_three_copies_at_once_counts_once() {
+    const KEYS: usize = 100;
+    let database = SharedDatabase::create();
+    let copies = [(); 3].map(|()| database.setup().with("COINS_INITIAL", 100_000).start());
+    let users: Vec<_> = (0..5).map(|number| copies[0].sign_in(&format!("1380013800{number}"))).collect();
+    for round in 0..KEYS / 20 {
+        // Each of 20 keys three times, and saves of the same records beside them.
+        let consume = |number: usize| {
+            let key = format!("key-{round}-{}", number / 3);
+            let token = &users[number / 3 % 5].token;
+            on(&copies[number % 3], "POST", "/coin/consume", token).header("idempotency-key", &key)
+        };
+        let save = |number: usize| {
+            let body = json!({ "localRecordId": format!("r-{round}-{}", number / 3), "question": "q" });
+            on(&copies[number % 3], "POST", "/divination-history/save", &users[number % 5].token).json(&body)
+        };
+        let answers = send_concurrently((0..60).map(consume).chain((0..60).map(save)).collect());
+        for same in answers[..60].chunks(3) {
+            let texts: BTreeSet<_> = same.iter().map(|answer| (answer.status, answer.text())).collect();
+            assert_eq!(texts.len(), 1, "{texts:?}");
+            assert_eq!(same[0].status, 200);
+        }
+        assert!(answers[60..].iter().all(|answer| answer.status == 200));
+    }
+    let consumed = database.count("select count(*) from ledger_entries where kind = 'consume'");
+    assert_eq!(consumed, i64::try_from(KEYS).unwrap());
+    for sql in [
+        "select count(*) from (select 1 from idempotency_keys group by caller, route, key having count(*) > 1) as twice",
+        "select count(*) from (select 1 from history group by user_id, sequence having count(*) > 1) as twice",
+        "select count(*) from (select 1 from history group by user_id, change having count(*) > 1) as twice",
+    ] {
+        assert_eq!(database.count(sql), 0, "{sql}");
+    }
+    database.assert_ledger_is_sound(&copies[0]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; tests/postgresql/run starts it"]
 fn killed_copies_lose_no_answered_change() {
     const KILLS: usize = 6;
+    const CLIENTS: usize = 8;
     let database = SharedDatabase::create();
     let survivor = database.setup().with("COINS_INITIAL", 100_000).in_own_process().start();
     let user = survivor.sign_in(PHONE);
@@ -563,12 +665,13 @@ fn killed_copies_lose_no_answered_change() {
         let address = copy.address();
         let token = user.token.clone();
         let stop = Arc::new(AtomicBool::new(false));
-        let consuming = {
-            let stop = Arc::clone(&stop);
+        // Several clients, so that sets of uses are cut.
+        let consuming = (0..CLIENTS).map(|client| {
+            let (stop, token) = (Arc::clone(&stop), token.clone());
             std::thread::spawn(move || {
                 let (mut kept, mut number) = (Vec::new(), 0);
                 while !stop.load(Ordering::SeqCst) {
-                    let key = format!("kill-{round}-{number}");
+                    let key = format!("kill-{round}-{client}-{number}");
                     let request = Request::new("POST", &format!("http://{address}/coin/consume"));
                     let sent = request.token(&token).header("idempotency-key", &key).try_send();
                     let Ok(response) = sent else { return (kept, Some(key)) };
@@ -579,15 +682,18 @@ fn killed_copies_lose_no_answered_change() {
                 }
                 (kept, None)
             })
-        };
+        });
+        let consuming: Vec<_> = consuming.collect();
         std::thread::sleep(std::time::Duration::from_millis(300));
         drop(copy.kill());
         stop.store(true, Ordering::SeqCst);
-        let (kept, unanswered) = consuming.join().unwrap();
+        let ended = consuming.into_iter().map(|client| client.join().unwrap());
+        let (kept, unanswered): (Vec<_>, Vec<_>) = ended.unzip();
+        let (kept, unanswered) = (kept.concat(), unanswered.into_iter().flatten());
         // Each repetition on the other copy is a replay, and the unanswered one takes effect once.
-        for key in kept.iter().chain(&unanswered) {
-            let repeated = survivor.post("/coin/consume").by(&user).header("idempotency-key", key).send().expect(200);
-            if kept.contains(key) {
+        for key in kept.iter().cloned().chain(unanswered) {
+            let repeated = survivor.post("/coin/consume").by(&user).header("idempotency-key", &key).send().expect(200);
+            if kept.contains(&key) {
                 assert_eq!(repeated.header("idempotency-replayed"), Some("true"), "{key} was answered and is lost");
             }
             answered += 1;

@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::{Pending, Read, Row, RowResult, Write},
+    store::{Pending, Read, Row, RowResult, Store, Write},
     types::{Secret, Timestamp, UserId, sha256},
 };
 
@@ -150,6 +150,11 @@ pub fn has_ended(core: &Core, cache: &TokenCache, token: &str) -> Result<bool> {
 /// Makes all caches drop their tokens, after a change that triggers do not see.
 pub fn invalidate_cached_in(tx: &Write<'_>) -> Result<()> {
     token_cache::invalidate_in(tx)
+}
+
+/// Lets the store tell after each commit whether cached tokens are still valid.
+pub fn watch_changes(store: &Store) {
+    store.watch(token_cache::LAST_CHANGE);
 }
 
 /// Returns the number of the last change of any token that a cached token would not show, such as a revocation.

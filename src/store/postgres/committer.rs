@@ -6,10 +6,7 @@
 
 use std::{
     cell::RefCell,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -17,6 +14,7 @@ use super::{
     connection::Connector,
     errors::{is_connection_lost, unreachable_server},
     session::{Session, TransactionState},
+    snapshots::Snapshots,
 };
 use crate::{
     clock::Clock,
@@ -54,8 +52,7 @@ pub(super) struct Committer {
     pub(super) keys: Arc<OnceLock<ServerKey>>,
     /// Identifies this process among the copies of the service.
     pub(super) copy: String,
-    /// Counts the commits of this process.
-    pub(super) commits: Arc<AtomicU64>,
+    pub(super) snapshots: Arc<Snapshots>,
     pub(super) state: RefCell<State>,
 }
 
@@ -137,9 +134,9 @@ impl Committer {
         let outcome = outcome.and_then(|()| self.commit(&session));
         self.queue.note_round_trips(session.take_round_trips());
         // A commit that failed may have happened. Reads that follow the reply must not use what was cached before it.
-        self.commits.fetch_add(1, Ordering::Release);
+        self.snapshots.advance(outcome.as_ref().ok().copied().flatten());
         match outcome {
-            Ok(()) => self.queue.reply(jobs, None),
+            Ok(_) => self.queue.reply(jobs, None),
             Err(error) => {
                 self.queue.note_failure(&jobs, &error);
                 if !session.is_lost() {
@@ -154,10 +151,11 @@ impl Committer {
         not_run
     }
 
-    fn commit(&self, session: &Session) -> Result<()> {
-        match session.run("commit") {
-            Ok(()) => Ok(()),
-            Err(error) if is_connection_lost(&error) => self.find_outcome(error),
+    /// Commits, and returns the watched number as the transaction saw it.
+    fn commit(&self, session: &Session) -> Result<Option<i64>> {
+        match session.run_for_row(&self.snapshots.commit()) {
+            Ok(row) => Ok(row.into_iter().flatten().next().and_then(|number| number.parse().ok())),
+            Err(error) if is_connection_lost(&error) => self.find_outcome(error).map(|()| None),
             // A foreign key that fails at commit time belongs to no single caller.
             Err(error) => Err(Error::internal(error)),
         }

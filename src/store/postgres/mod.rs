@@ -19,14 +19,12 @@ mod errors;
 mod report;
 mod schema;
 mod session;
+mod snapshots;
 mod values;
 
 use std::{
     cell::RefCell,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -37,6 +35,7 @@ use self::{
     committer::{Committer, State},
     connection::{Address, Connector, Pooled, pool},
     copies::{CopyStatus, Membership},
+    snapshots::Snapshots,
 };
 pub use self::{
     connection::without_password,
@@ -48,8 +47,7 @@ pub(super) use self::{
     session::{AwaitedRows, Session},
 };
 use super::{
-    Read, SNAPSHOT_AGE, SchemaPolicy, SnapshotId, Tuning,
-    snapshot_id::new_store_number,
+    Read, Row, RowResult, SchemaPolicy, SnapshotId, SqlParameters, Tuning,
     sqlite::before_blocking,
     transaction::{Access, ErasedRead},
     writer::{Writer, log_if_slow},
@@ -88,11 +86,7 @@ pub(super) struct ServerStore {
 }
 
 struct Shared {
-    /// Identifies this store in the process.
-    number: u64,
-    opened: Instant,
-    /// Counts the commits of this process.
-    commits: Arc<AtomicU64>,
+    snapshots: Arc<Snapshots>,
     readers: r2d2::Pool<Pooled>,
     writer: Writer,
     clock: Clock,
@@ -119,18 +113,17 @@ impl ServerStore {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         schema::prepare(&connector.open()?, policy)?;
         let keys = Arc::<OnceLock<ServerKey>>::default();
-        let commits = Arc::<AtomicU64>::default();
+        let snapshots = Arc::new(Snapshots::new());
         let writer = {
             let (connector, clock, keys) = (Arc::clone(&connector), clock.clone(), Arc::clone(&keys));
-            let (copy, now, commits) = (copy.clone(), clock.now(), Arc::clone(&commits));
+            let (copy, now, snapshots) = (copy.clone(), clock.now(), Arc::clone(&snapshots));
             Writer::start(tuning, move |queue| {
-                Committer { connector, queue, clock, keys, copy, commits, state: RefCell::new(State::new(now)) }.run();
+                Committer { connector, queue, clock, keys, copy, snapshots, state: RefCell::new(State::new(now)) }
+                    .run();
             })?
         };
         let shared = Shared {
-            number: new_store_number(),
-            opened: Instant::now(),
-            commits,
+            snapshots,
             readers: pool(&connector, tuning),
             writer,
             clock,
@@ -200,13 +193,30 @@ impl ServerStore {
         outcome
     }
 
-    /// Returns the id of a read that begins now. It changes with each commit of this process, and often enough for those
-    /// of other copies.
+    /// Returns the first row of one statement, which needs no transaction to see one state.
+    pub(super) fn read_first<T>(
+        &self,
+        sql: &str,
+        params: &impl SqlParameters,
+        row: impl FnOnce(&Row<'_>) -> RowResult<T>,
+    ) -> Result<Option<T>> {
+        let (name, begun) = (std::any::type_name_of_val(&row), Instant::now());
+        let found = on_blocking_thread(|| {
+            let session = self.session()?;
+            let found = Access::Server(&session).first(sql, params, row);
+            session.end_statement();
+            found
+        });
+        log_if_slow(name, begun.elapsed(), self.shared.slow);
+        found
+    }
+
     pub(super) fn snapshot_id(&self) -> SnapshotId {
-        let commits = self.shared.commits.load(Ordering::Acquire);
-        let period = self.shared.opened.elapsed().as_millis() / SNAPSHOT_AGE.as_millis();
-        let period = u64::try_from(period).unwrap_or_default() & u64::from(u32::MAX);
-        SnapshotId::new(self.shared.number, commits << 32 | period)
+        self.shared.snapshots.current()
+    }
+
+    pub(super) fn watch(&self, sql: &'static str) {
+        self.shared.snapshots.watch(sql);
     }
 
     /// Takes a connection that is not known to be lost: a restart of the server closes all idle ones.

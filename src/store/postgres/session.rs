@@ -167,6 +167,12 @@ impl Session {
         self.used_at.set(Instant::now());
     }
 
+    /// Ends the use for a statement without a transaction.
+    pub(super) fn end_statement(&self) {
+        self.transaction.set(TransactionState::Sound);
+        self.used_at.set(Instant::now());
+    }
+
     /// Waits for an answer of the server.
     fn round_trip<T>(&self, request: impl Future<Output = Result<T, DatabaseError>>) -> Result<T, DatabaseError> {
         // The server answers in order, and the answers to this request wait behind the results that are being read.

@@ -18,7 +18,7 @@ use yarrow::{
     types::{EmailAddress, JsonText, UserId},
 };
 
-use crate::support::{Database, open_app};
+use crate::support::{Database, allow_changes, create_trigger, open_app};
 
 const USERS: i64 = 6;
 /// An account that was changed outside the service.
@@ -156,6 +156,11 @@ impl World {
         }
     }
 
+    /// Returns the answers to uses that wait at the same time.
+    fn use_together(&mut self, uses: &[(i64, Option<(u64, u8)>)]) -> Vec<String> {
+        self.run_together(uses.iter().map(|(user, key)| Item::Use(*user, *key)).collect())
+    }
+
     /// Runs writes that wait at the same time.
     fn run_together(&mut self, items: Vec<Item>) -> Vec<String> {
         let mut versions = std::mem::take(&mut self.versions);
@@ -280,6 +285,47 @@ fn compare(seed: u64, settings: &[(&str, &str)]) {
             assert!(app.core.store.read(|tx| history::are_right_in(tx, UserId(user))).unwrap());
         }
     }
+}
+
+#[test]
+fn a_set_that_the_database_refuses_runs_one_by_one() {
+    let mut world = World::new(&[]);
+    let refuse = "select raise(abort, 'refused')";
+    let refuse = if crate::support::postgresql().is_some() {
+        format!("if new.user_id = 2 then {refuse}; end if")
+    } else {
+        format!("{refuse} where new.user_id = 2")
+    };
+    world.database.execute_batch(&create_trigger("refused", "before insert on balances", &refuse)).unwrap();
+    // A key that is used twice, and two users who are refused: by the database, and because the account was forged.
+    let uses = [
+        (1, Some((1, 0))),
+        (2, Some((1, 0))),
+        (3, None),
+        (FORGED, None),
+        (1, Some((1, 0))),
+        (4, Some((2, 0))),
+        (1, None),
+    ];
+    let answers = world.use_together(&uses);
+    let consumed = |balance: i64| format!("{:?}", Consumed { consumed: 1, balance });
+    let is_stored = |answer: &str, balance| answer.starts_with(&format!("{} Some(", consumed(balance)));
+    assert!(is_stored(&answers[0], 19), "{answers:?}");
+    assert_eq!(
+        answers[1..4],
+        ["internal".to_owned(), format!("{} None", consumed(19)), "account_inconsistent".to_owned()]
+    );
+    assert!(answers[4].starts_with("again ") && is_stored(&answers[5], 19), "{answers:?}");
+    assert_eq!(answers[6], format!("{} None", consumed(18)));
+    assert_eq!(world.database.texts("select cast(count(*) as text) from ledger_entries where kind = 'consume'"), ["4"]);
+    // The key of the refused one is free, and the others are replayed.
+    world.database.execute_batch(&allow_changes("balances")).unwrap();
+    let again = world.use_together(&uses);
+    assert!(again[0].starts_with("again ") && again[5].starts_with("again "), "{again:?}");
+    assert!(is_stored(&again[1], 19), "{again:?}");
+    let by = Authority { actor: "cli".into(), reason: "test".into(), request_id: "test".into() };
+    assert_eq!(coins::synchronise(&world.app.core, &by).unwrap().repaired, 1, "the forged account");
+    assert!(ledger::verify(&world.app.core, &mut |_, _| ()).unwrap().is_consistent());
 }
 
 fn seeds() -> [u64; 2] {

@@ -86,6 +86,9 @@ impl TokenCache {
     }
 
     fn known_changes(&self, snapshot: SnapshotId) -> Option<i64> {
+        if let Some(number) = snapshot.watched() {
+            return Some(number);
+        }
         let is_current = |known: &ChangesAt| known.snapshot == snapshot;
         if let Some(known) = CHANGES.get().filter(is_current) {
             return Some(known.number);
@@ -116,9 +119,12 @@ impl TokenCache {
     }
 }
 
+/// Selects the number in `token_changes`.
+pub(super) const LAST_CHANGE: &str = "select number from token_changes where id = 0";
+
 /// Returns the number in `token_changes`.
 pub(super) fn last_change_in(tx: &Read<'_>) -> Result<i64> {
-    Ok(tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0))
+    Ok(tx.first(LAST_CHANGE, (), |row| row.get(0))?.unwrap_or(0))
 }
 
 /// Makes all caches drop their tokens.

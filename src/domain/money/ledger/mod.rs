@@ -310,15 +310,16 @@ pub fn uses_after_in(tx: &Read<'_>, user: UserId, asset: Asset, sequence: i64, l
     )
 }
 
+const BALANCE: &str = "select balance from balances where user_id = ?1 and asset = ?2";
+
 /// Returns the balance.
 pub fn balance(core: &Core, user: UserId, asset: Asset) -> Result<i64> {
-    core.store.read(|tx| balance_in(tx, user, asset))
+    Ok(core.store.read_first(BALANCE, (user.0, asset.name()), |row| row.get(0))?.unwrap_or(0))
 }
 
 /// Returns the balance. Only changes check the account's seal.
 pub fn balance_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<i64> {
-    let sql = "select balance from balances where user_id = ?1 and asset = ?2";
-    Ok(tx.first(sql, (user.0, asset.name()), |row| row.get(0))?.unwrap_or(0))
+    Ok(tx.first(BALANCE, (user.0, asset.name()), |row| row.get(0))?.unwrap_or(0))
 }
 
 /// Lists the account's entries, newest first.
