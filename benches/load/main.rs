@@ -17,6 +17,7 @@ mod support;
 mod bare;
 mod counts;
 mod disk;
+mod distance;
 mod options;
 mod peers;
 mod pocketbase;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
     let outcome = match options.role {
         Some(Role::Bare) => bare::serve(None),
         Some(Role::EachCommits) => bare::serve(Some(&options.database())),
+        Some(Role::Distance) => keep_distance(&options),
         None if options.count => counts::measure(&options),
         None => measure(&options),
     };
@@ -87,6 +89,14 @@ fn main() -> ExitCode {
             eprintln!("load: {failure}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Serves as the distance from a PostgreSQL server until it is killed.
+fn keep_distance(options: &Options) -> Result<(), Failure> {
+    distance::start(&options.directory(), options.postgresql.as_deref().unwrap_or_default())?;
+    loop {
+        std::thread::park();
     }
 }
 
@@ -145,7 +155,7 @@ impl Bench<'_> {
         for contestant in in_turn(&self.contestants(case), round) {
             let mut measurement = self.measure_once(case, *contestant, None)?;
             for _ in 0..REPEATS {
-                let is_alone = measurement.others <= DISTURBED_ABOVE || *contestant == Contestant::OnPostgres;
+                let is_alone = measurement.others <= DISTURBED_ABOVE || contestant.is_on_postgres();
                 if is_alone || self.options.quick {
                     break;
                 }
@@ -184,7 +194,9 @@ impl Bench<'_> {
     fn contestants(&self, case: Workload) -> Vec<Contestant> {
         match self.options {
             Options { beside: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::AnotherBuild],
-            Options { postgresql: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::OnPostgres],
+            Options { postgresql: Some(_), .. } => {
+                vec![Contestant::Bare, Contestant::Yarrow, Contestant::OnPostgres, Contestant::OnDistantPostgres]
+            }
             _ => case.contestants().iter().copied().filter(|contestant| self.peers.has(*contestant)).collect(),
         }
     }
@@ -212,7 +224,7 @@ impl Bench<'_> {
             connections: case.connections().unwrap_or(self.options.connections),
             warm_up: self.options.warm_up(),
             measured: self.options.measured(),
-            sleeps: contestant == Contestant::OnPostgres,
+            sleeps: contestant.is_on_postgres(),
             interval,
         };
         let (measurement, answered) =
@@ -242,8 +254,9 @@ impl Bench<'_> {
                 let program = self.options.beside.as_ref().ok_or("no other build")?;
                 Server::start_program(program, data, machine, case.settings())
             }
-            Contestant::OnPostgres => {
-                let url = self.postgresql.ok_or("no PostgreSQL")?.fresh()?;
+            Contestant::OnPostgres | Contestant::OnDistantPostgres => {
+                let is_distant = contestant == Contestant::OnDistantPostgres;
+                let url = self.postgresql.ok_or("no PostgreSQL")?.fresh(is_distant)?;
                 let settings = [case.settings(), &[("YARROW_DATABASE_URL", &url)]].concat();
                 Server::start(data, &machine.with_server_anywhere(), &settings)
             }
@@ -266,17 +279,15 @@ impl Bench<'_> {
             return at_least("castings", pocketbase::count_saved(data)?, expected);
         }
         let count = |table: &str| match (contestant, self.postgresql) {
-            (Contestant::OnPostgres, Some(server)) => server.count(table),
+            (on_server, Some(server)) if on_server.is_on_postgres() => server.count(table),
             _ => disk::count(&data.join("yarrow.db"), table),
         };
         at_least("castings", count("history")?, expected)?;
         at_least("ledger entries", count("ledger_entries")?, answered.consumes + 2 * u64::from(self.seed.size.users))?;
         at_least("orders", count("payment_orders")?, answered.orders)?;
-        let is_service = matches!(
-            contestant,
-            Contestant::Yarrow | Contestant::AnotherBuild | Contestant::OnPostgres | Contestant::YarrowEachCommits
-        );
-        if is_service {
+        let is_on_file =
+            [Contestant::Yarrow, Contestant::AnotherBuild, Contestant::YarrowEachCommits].contains(&contestant);
+        if is_on_file || contestant.is_on_postgres() {
             let logged = disk::logged(&data.join("network-log.db"))?;
             at_least("entries of the network log", logged, answered.requests)?;
         }

@@ -44,8 +44,8 @@ pub struct Options {
     /// Measure another build of the service in turn with this one, to see the effect of a change.
     #[arg(long)]
     pub beside: Option<PathBuf>,
-    /// Measure the service on a PostgreSQL server in turn with a file, such as `host=/run/postgresql user=yarrow`. The user
-    /// must be allowed to create databases.
+    /// Measure the service on a PostgreSQL server in turn with a file, such as `host=/run/postgresql user=yarrow`, beside the
+    /// server and at a distance of 0.25 ms. The user must be allowed to create databases.
     #[arg(long)]
     pub postgresql: Option<String>,
     /// Directory where `benches/load/run` installed the peers. Without it they are not measured.
@@ -71,6 +71,7 @@ pub struct Options {
 pub enum Role {
     Bare,
     EachCommits,
+    Distance,
 }
 
 impl Options {

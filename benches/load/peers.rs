@@ -42,7 +42,7 @@ impl Peers {
         let is_there = |file: &str| self.directory.as_ref().is_some_and(|directory| directory.join(file).exists());
         match contestant {
             Contestant::Bare | Contestant::Yarrow | Contestant::YarrowEachCommits | Contestant::EachCommits => true,
-            Contestant::AnotherBuild | Contestant::OnPostgres => false,
+            Contestant::AnotherBuild | Contestant::OnPostgres | Contestant::OnDistantPostgres => false,
             Contestant::Fastify | Contestant::FastifyNormal => is_there(FASTIFY),
             Contestant::FastApi | Contestant::FastApiNormal => is_there(FASTAPI),
             Contestant::PocketBase => self.pocketbase.is_some(),

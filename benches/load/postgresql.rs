@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::{
+    distance,
     seed::Seed,
     support::{Failure, postgresql::PostgresServer},
 };
@@ -11,7 +12,11 @@ use crate::{
 const TEMPLATE: &str = "yarrow_load_seed";
 const COPY: &str = "yarrow_load";
 
-pub struct SeededServer(PostgresServer);
+pub struct SeededServer {
+    server: PostgresServer,
+    /// The same server at a distance.
+    distant: PostgresServer,
+}
 
 impl SeededServer {
     /// Connects to a server and fills the template.
@@ -22,18 +27,22 @@ impl SeededServer {
         seed.copy_to(&source)?;
         server.fill(TEMPLATE, &source)?;
         std::fs::remove_dir_all(source)?;
-        Ok(Self(server))
+        let far = directory.join("distance");
+        std::fs::create_dir(&far)?;
+        distance::start(&far, address)?;
+        let user = address.split(' ').find(|part| part.starts_with("user=")).unwrap_or_default();
+        Ok(Self { server, distant: PostgresServer::new(&format!("host={} {user}", far.display())) })
     }
 
     /// Creates a fresh copy of the seed and returns its URL.
-    pub fn fresh(&self) -> Result<String, Failure> {
-        self.0.create(COPY, TEMPLATE)?;
-        self.0.settle(COPY)?;
-        self.0.url(COPY)
+    pub fn fresh(&self, is_distant: bool) -> Result<String, Failure> {
+        self.server.create(COPY, TEMPLATE)?;
+        self.server.settle(COPY)?;
+        if is_distant { self.distant.url(COPY) } else { self.server.url(COPY) }
     }
 
     /// Counts the rows of a table.
     pub fn count(&self, table: &str) -> Result<u64, Failure> {
-        self.0.count(COPY, table)
+        self.server.count(COPY, table)
     }
 }

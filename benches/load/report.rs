@@ -19,6 +19,8 @@ pub enum Contestant {
     AnotherBuild,
     /// The service with its database on a PostgreSQL server of the same machine, which may use all cores.
     OnPostgres,
+    /// The same with a delay of 0.25 ms each way between the service and the PostgreSQL server.
+    OnDistantPostgres,
     YarrowEachCommits,
     EachCommits,
     Fastify,
@@ -29,11 +31,12 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Bare,
         Self::Yarrow,
         Self::AnotherBuild,
         Self::OnPostgres,
+        Self::OnDistantPostgres,
         Self::YarrowEachCommits,
         Self::EachCommits,
         Self::Fastify,
@@ -43,12 +46,17 @@ impl Contestant {
         Self::PocketBase,
     ];
 
+    pub const fn is_on_postgres(self) -> bool {
+        matches!(self, Self::OnPostgres | Self::OnDistantPostgres)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare axum",
             Self::Yarrow => "Yarrow",
             Self::AnotherBuild => "Yarrow, another build",
             Self::OnPostgres => "Yarrow, PostgreSQL",
+            Self::OnDistantPostgres => "Yarrow, PostgreSQL afar",
             Self::YarrowEachCommits => "Yarrow, a commit each",
             Self::EachCommits => "axum, a commit each",
             Self::Fastify => "Fastify",

@@ -222,10 +222,12 @@ impl<'connection> Read<'connection> {
     }
 }
 
+type ReadRow<T> = Box<dyn FnOnce(&Row<'_>) -> RowResult<T>>;
+
 /// The first row of a query, which may not be answered yet.
 pub enum Later<T> {
     Known(Option<T>),
-    Asked(AwaitedRows, Box<dyn FnOnce(&Row<'_>) -> RowResult<T>>),
+    Asked(AwaitedRows, ReadRow<T>),
 }
 
 impl<T> Later<T> {

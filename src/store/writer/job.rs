@@ -180,9 +180,16 @@ impl<W: GroupedWrite> Work for Grouped<W> {
     }
 
     fn run(set: &mut [&mut Operation<Self>], transaction: &Write<'_>) -> bool {
-        let writes: Vec<_> = set.iter().map(|operation| &operation.work.0).collect();
+        let (alone, several);
+        let writes: &[&W] = if let [operation] = &*set {
+            alone = [&operation.work.0];
+            &alone
+        } else {
+            several = set.iter().map(|operation| &operation.work.0).collect::<Vec<_>>();
+            &several
+        };
         let run_all = || {
-            let mut outcomes = W::run_in(transaction, &writes)?;
+            let mut outcomes = W::run_in(transaction, writes)?;
             while let Some(rest) = writes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
                 let more = W::run_in(transaction, rest)?;
                 if more.is_empty() {

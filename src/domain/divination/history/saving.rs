@@ -23,16 +23,33 @@ use crate::{
     types::{JsonText, Timestamp, UserId},
 };
 
+/// Completes the insertion of a record.
+///
+/// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
+/// much as the row.
+macro_rules! insert_record {
+    ($rest:literal) => {
+        concat!(
+            "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
+             client_timestamp, created_at, updated_at, bytes, change) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
+            $rest
+        )
+    };
+}
+
+/// Larger records are inserted one by one, because those of a set are copied until they are sent.
+const LARGE: i64 = 64 << 10;
 /// An upper bound of the bytes of the record id and the client's time.
 const SHORT_FIELDS: u64 = 1024;
 
 /// The most records and bytes of one user.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryQuota {
-    records: i64,
-    bytes: i64,
+    pub(super) records: i64,
+    pub(super) bytes: i64,
     /// An upper bound of the size of a record.
-    record_bytes: i64,
+    pub(super) record_bytes: i64,
 }
 
 impl HistoryQuota {
@@ -325,7 +342,11 @@ impl<'set> SaveSet<'set> {
         let (at, version) = (tx.now, RecordVersion(numbers.change));
         let mut decided = Decided::New { at, version };
         match stored {
-            Some(None) => new.push(record),
+            Some(None) if draft.bytes() <= LARGE => new.push(record),
+            Some(None) => {
+                insert_new_in(tx, new)?;
+                tx.execute(insert_record!(""), record.row())?;
+            }
             None if insert_unless_stored_in(tx, &record)? => {}
             _ => {
                 insert_new_in(tx, new)?;
@@ -338,12 +359,11 @@ impl<'set> SaveSet<'set> {
             }
         }
         records.state.set_last_change(numbers.change);
-        let sequence = match (&decided, stored) {
-            (Decided::Changed { .. }, Some(Some(stored))) => stored.sequence,
-            _ => {
-                records.state.sequence = sequence;
-                sequence
-            }
+        let sequence = if let (Decided::Changed { .. }, Some(Some(stored))) = (&decided, stored) {
+            stored.sequence
+        } else {
+            records.state.sequence = sequence;
+            sequence
         };
         if let Some(known) = known {
             known.insert((user, id), KnownRecord { sequence, change: numbers.change });
@@ -411,21 +431,6 @@ fn max_record_bytes(limits: &LimitsConfig) -> i64 {
     let texts = 4 * (u64::from(limits.label) + u64::from(limits.question));
     let bytes = limits.json_data.0 + limits.ai_result.0 + texts + SHORT_FIELDS;
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-/// Completes the insertion of a record.
-///
-/// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
-/// much as the row.
-macro_rules! insert_record {
-    ($rest:literal) => {
-        concat!(
-            "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-             client_timestamp, created_at, updated_at, bytes, change) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
-            $rest
-        )
-    };
 }
 
 /// Inserts the records that were new so far.

@@ -128,7 +128,7 @@ mod tests {
             client_timestamp: None,
         };
         let edit = HistoryEdit { draft, base_version: None };
-        let saved = save_in(tx, &mut [&mut Save { user, edit, quota: QUOTA }]).unwrap();
+        let saved = save_in(tx, &[&Save { user, edit, quota: QUOTA }]).unwrap();
         assert!(saved.into_iter().all(|saved| saved.is_ok()));
     }
 

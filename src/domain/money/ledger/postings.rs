@@ -1,7 +1,7 @@
 //! Postings: each writes an entry and updates the balance. Those of a set are decided in memory, one after the other, and
 //! then written together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use super::{
     ACCOUNT, Asset, EntryKind, LedgerAccount, Posting, account_of, find_by_reference_in, missing_account_in,
@@ -51,9 +51,9 @@ impl PostingSet {
             Ok(())
         })?;
         for user in users {
-            if !accounts.contains_key(&user) {
+            if let Entry::Vacant(missing) = accounts.entry(user) {
                 let (account, has_user) = missing_account_in(tx, user, asset)?;
-                accounts.insert(user, PostedAccount { account, has_user, is_changed: false });
+                missing.insert(PostedAccount { account, has_user, is_changed: false });
             }
         }
         Ok(Self { asset, accounts, entries: Vec::new() })
