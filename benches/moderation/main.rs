@@ -46,8 +46,11 @@ struct Measured {
 }
 
 fn main() {
-    if std::env::args().any(|argument| argument == "classes") {
+    let has_argument = |name: &str| std::env::args().any(|argument| argument == name);
+    if has_argument("classes") {
         classes::report();
+    }
+    if has_argument("classes") || has_argument("texts") {
         texts::report(|words| classes::engine(words.iter().copied()));
         return;
     }
