@@ -30,10 +30,16 @@ pub fn report(engine_of: fn(&[&str]) -> Engine) {
             for text in set.iter().skip(half - 1).step_by(2) {
                 let found = matches_of(&engine, text);
                 let is_refused = found.iter().any(|found| found.way.is_certain());
-                (all, refused, any) = (all + 1, refused + usize::from(is_refused), any + usize::from(!found.is_empty()));
+                (all, refused, any) =
+                    (all + 1, refused + usize::from(is_refused), any + usize::from(!found.is_empty()));
                 if is_shown {
                     let ways: Vec<_> = found.iter().map(|found| (&found.word, &found.text, found.way)).collect();
-                    println!("{} {} {}: {ways:?}", if is_refused { "refused" } else { "free" }, text.word, text.content);
+                    println!(
+                        "{} {} {}: {ways:?}",
+                        if is_refused { "refused" } else { "free" },
+                        text.word,
+                        text.content
+                    );
                 }
             }
             println!("| {name} | {half} | {all} | {refused} | {any} |");

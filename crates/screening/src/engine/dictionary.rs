@@ -1,42 +1,31 @@
-//! A dictionary of common Chinese words, to distinguish a listed word from two adjacent innocent ones.
+//! A dictionary of Chinese words with their frequencies, to distinguish a listed word from adjacent innocent ones.
 //!
-//! Knows words of one to four characters; it is no segmenter for prose.
+//! Knows words of up to eight characters. It is read at first use, in the order of its file, into two arrays of four
+//! megabytes together.
 
-use std::{cmp::Reverse, sync::LazyLock};
-
-use super::folding::folded_letter;
+use std::{ops::Range, sync::LazyLock};
 
 const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 
-/// Words that the list lacks: new words and those of this app's subject. All get the same medium frequency.
-const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
-    加微信 扫码 手机号 短信 截图 点赞 评论 私信 群主 群聊 好友 客服 快递 外卖 博客 博主 \
-    卦象 乾卦 坤卦 本卦 变卦 互卦 卦辞 爻辞 六爻 动爻 起卦 占卜 占卦 卜卦 问卦 解卦 算卦 周易 易经 吉凶 大吉 \
-    见人就 见人都 见人便 逢人就 见人说 见人所 见人笑 见人问 不见人 没见人 怕见人 \
-    发件人 取件人 送件人 投件人 自谓 星服务 \
-    宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
-
 /// Maximum length of a word.
-pub(super) const MAX_WORD_LENGTH: usize = 4;
+pub(super) const MAX_WORD_LENGTH: usize = 8;
 /// The lowest frequency class of a common word: 128 occurrences.
 const COMMON_FREQUENCY: u8 = 14;
-/// The frequency class of the supplement.
-const MEDIUM_FREQUENCY: u8 = 16;
-
-/// The letters of a word, with zeros after a short one.
-type Key = [u16; MAX_WORD_LENGTH];
+/// The lowest frequency class of a word that counts by itself: four occurrences. Rarer ones, among them most names, only
+/// count in a segmentation.
+const KNOWN_FREQUENCY: u8 = 4;
 
 /// The frequency classes of the words that begin with a letter, by their length.
 pub(super) type WordClasses = [Option<u8>; MAX_WORD_LENGTH];
 
 /// Words with their frequency classes: twice the binary logarithm of their count.
-///
-/// A sorted list takes a third of the memory of a hash map. A first letter has fifteen words on average, so that a search
-/// among them is as fast.
 pub(super) struct Dictionary {
-    words: Vec<(Key, u8)>,
+    /// The letters of each word after its first one, then its class. In the order of the words.
+    units: Vec<u16>,
+    /// The number of units before those of each word, and of all.
+    words: Vec<u32>,
     /// The number of words before those of each first letter.
-    starts: Vec<u32>,
+    firsts: Vec<u32>,
 }
 
 /// Returns the dictionary of the process.
@@ -48,7 +37,7 @@ pub(super) fn dictionary() -> &'static Dictionary {
 impl Dictionary {
     /// Returns true if these letters are a word.
     pub(super) fn contains(&self, letters: &[char]) -> bool {
-        letters.len() > 1 && self.class(letters).is_some()
+        letters.len() > 1 && self.class(letters).is_some_and(is_known)
     }
 
     /// Returns true if a word begins before this position of a text and ends after it.
@@ -56,7 +45,7 @@ impl Dictionary {
         let mut starts = place.saturating_sub(MAX_WORD_LENGTH - 1)..place;
         starts.any(|start| {
             let classes = self.classes(text[start..].iter().copied());
-            classes[place - start..].iter().any(Option::is_some)
+            classes[place - start..].iter().copied().flatten().any(is_known)
         })
     }
 
@@ -64,8 +53,9 @@ impl Dictionary {
     pub(super) fn covers(&self, text: &[char], first: usize, last: usize) -> bool {
         let starts = (last + 1).saturating_sub(MAX_WORD_LENGTH)..=first;
         starts.into_iter().any(|start| {
-            (last + 1..=(start + MAX_WORD_LENGTH).min(text.len()))
-                .any(|end| end - start > last + 1 - first && self.contains(&text[start..end]))
+            let classes = self.classes(text[start..].iter().copied());
+            let least = last + usize::from(start == first) - start;
+            classes[least..].iter().copied().flatten().any(is_known)
         })
     }
 
@@ -73,77 +63,109 @@ impl Dictionary {
     pub(super) fn claims(&self, text: &[char], index: usize, first: usize, last: usize) -> bool {
         let listed = Listed { first, last };
         (index.saturating_sub(MAX_WORD_LENGTH - 1)..=index).any(|start| {
-            (index + 1..=(start + MAX_WORD_LENGTH).min(text.len())).any(|end| {
-                listed.is_cut_by(start, end)
-                    && self.class(&text[start..end]).is_some_and(|class| class >= COMMON_FREQUENCY)
+            let classes = self.classes(text[start..].iter().copied()).into_iter().enumerate().skip(index - start);
+            classes.into_iter().any(|(length, class)| {
+                listed.is_cut_by(start, start + length + 1) && class.is_some_and(|class| class >= COMMON_FREQUENCY)
             })
         })
     }
 
     pub(super) fn class(&self, letters: &[char]) -> Option<u8> {
-        let key = key_of(letters)?;
-        class_in(self.words_with(key[0]), key)
+        let length = letters.len().checked_sub(1).filter(|length| *length < MAX_WORD_LENGTH)?;
+        self.classes(letters.iter().copied())[length]
     }
 
-    /// Returns the frequency classes of the words with which a text begins. One search answers for most texts: few pairs
+    /// Returns the frequency classes of the words with which a text begins. Few searches answer for most texts: few pairs
     /// of letters begin a word.
     pub(super) fn classes(&self, text: impl Iterator<Item = char>) -> WordClasses {
         let mut classes = WordClasses::default();
-        let units = text.map_while(|letter| u16::try_from(letter as u32).ok());
-        let (mut key, mut length) = (Key::default(), 0);
-        for (place, unit) in key.iter_mut().zip(units) {
-            (*place, length) = (unit, length + 1);
-        }
-        let words = self.words_with(key[0]);
-        // The letter itself comes first.
-        let letter = words.first().filter(|(known, _)| length > 0 && known[1] == 0);
-        classes[0] = letter.map(|(_, class)| *class);
-        if length < 2 {
-            return classes;
-        }
-        let words = &words[words.partition_point(|(known, _)| known[1] < key[1])..];
-        let Some((pair, class)) = words.first().filter(|(known, _)| known[1] == key[1]) else { return classes };
-        classes[1] = Some(*class).filter(|_| pair[2] == 0);
-        if length > 2 {
-            classes[2] = class_in(words, [key[0], key[1], key[2], 0]);
-        }
-        if length > 3 {
-            classes[3] = class_in(words, key);
+        let mut units = text.map_while(|letter| u16::try_from(letter as u32).ok());
+        let Some(mut words) = units.next().map(|first| self.words_with(first)) else { return classes };
+        for length in 0..MAX_WORD_LENGTH {
+            // The word of the letters so far comes before longer ones.
+            if !words.is_empty()
+                && let (letters, class) = self.word(words.start)
+                && letters.len() == length
+            {
+                classes[length] = Some(class);
+                words.start += 1;
+            }
+            let Some(next) = units.next().filter(|_| !words.is_empty()) else { break };
+            words = self.narrowed(words, |letters| letters[length] < next);
+            words.end = self.narrowed(words.clone(), |letters| letters[length] == next).start;
         }
         classes
     }
 
+    /// Returns the rest of sorted words after those that come before others.
+    fn narrowed(&self, words: Range<usize>, is_before: impl Fn(&[u16]) -> bool) -> Range<usize> {
+        let (mut start, mut end) = (words.start, words.end);
+        while start < end {
+            let middle = usize::midpoint(start, end);
+            if is_before(self.word(middle).0) { start = middle + 1 } else { end = middle }
+        }
+        start..words.end
+    }
+
+    /// Returns the letters of a word after its first one, and its class.
+    fn word(&self, index: usize) -> (&[u16], u8) {
+        let units = &self.units[self.words[index] as usize..self.words[index + 1] as usize];
+        units.split_last().map_or((units, 0), |(class, letters)| (letters, class.to_le_bytes()[0]))
+    }
+
     /// Returns the words with this first letter.
-    fn words_with(&self, first: u16) -> &[(Key, u8)] {
+    fn words_with(&self, first: u16) -> Range<usize> {
         let first = usize::from(first);
-        &self.words[self.starts[first] as usize..self.starts[first + 1] as usize]
+        self.firsts[first] as usize..self.firsts[first + 1] as usize
     }
 
     /// Returns the letters of the words with at least this frequency class.
     pub(super) fn words(&self, class: u8) -> impl Iterator<Item = Vec<char>> {
-        self.words.iter().filter(move |(_, known)| *known >= class).map(|(key, _)| letters_of(*key))
+        (0..=u16::MAX).flat_map(move |first| {
+            let words = self.words_with(first).map(|index| self.word(index)).filter(move |(_, known)| *known >= class);
+            words.map(move |(letters, _)| {
+                let units = std::iter::once(&first).chain(letters);
+                units.filter_map(|unit| char::from_u32(u32::from(*unit))).collect()
+            })
+        })
     }
 
     fn read() -> Self {
-        let mut words = Vec::new();
-        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| read_line(&mut words, line));
-        for word in SUPPLEMENT.split_whitespace() {
-            let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();
-            words.extend(key_of(&folded).map(|key| (key, MEDIUM_FREQUENCY)));
-        }
-        // A word that occurs twice keeps the higher class.
-        words.sort_unstable_by_key(|(key, class)| (*key, Reverse(*class)));
-        words.dedup_by_key(|(key, _)| *key);
-        words.shrink_to_fit();
-        let mut starts = vec![0; usize::from(u16::MAX) + 2];
-        for (key, _) in &words {
-            starts[usize::from(key[0]) + 1] += 1;
-        }
-        for first in 1..starts.len() {
-            starts[first] += starts[first - 1];
-        }
-        Self { words, starts }
+        let mut read = Self { units: Vec::with_capacity(WORDS.len() / 2), words: Vec::new(), firsts: vec![0] };
+        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| read.read_line(line));
+        read.firsts.resize(usize::from(u16::MAX) + 2, read.words.len() as u32);
+        read.words.push(read.units.len() as u32);
+        read.units.shrink_to_fit();
+        read.words.shrink_to_fit();
+        read
     }
+
+    /// Adds the words of a line, which begin with the same letter. Lines and their words are sorted, and written in
+    /// letters that fold to themselves.
+    fn read_line(&mut self, line: &str) {
+        let mut characters = line.chars();
+        let Some(first) = characters.next().and_then(unit_of) else { return };
+        self.firsts.resize(usize::from(first) + 1, self.words.len() as u32);
+        let mut start = self.units.len();
+        for character in characters {
+            if let Some(class) = class_of_code(character) {
+                self.units.push(u16::from(class));
+                self.words.push(start as u32);
+                start = self.units.len();
+            } else {
+                self.units.extend(unit_of(character));
+            }
+        }
+    }
+}
+
+/// Returns true if a word of this class counts by itself.
+pub(super) fn is_known(class: u8) -> bool {
+    class >= KNOWN_FREQUENCY
+}
+
+fn unit_of(letter: char) -> Option<u16> {
+    u16::try_from(letter as u32).ok()
 }
 
 /// The first and the last letter of a listed word in a text.
@@ -167,28 +189,6 @@ impl Listed {
     }
 }
 
-/// Returns the class of a word among others.
-fn class_in(words: &[(Key, u8)], key: Key) -> Option<u8> {
-    words.binary_search_by_key(&key, |(known, _)| *known).ok().map(|index| words[index].1)
-}
-
-/// Adds the words of a line, which begin with the same letter.
-fn read_line(words: &mut Vec<(Key, u8)>, line: &str) {
-    let mut characters = line.chars();
-    let Some(head) = characters.next().and_then(folded_letter) else {
-        return;
-    };
-    let mut word = vec![head];
-    for character in characters {
-        if let Some(class) = class_of_code(character) {
-            words.extend(key_of(&word).map(|key| (key, class)));
-            word.truncate(1);
-        } else if let Some(letter) = folded_letter(character) {
-            word.push(letter);
-        }
-    }
-}
-
 fn class_of_code(code: char) -> Option<u8> {
     match code {
         'A'..='Z' => Some(code as u8 - b'A'),
@@ -197,32 +197,28 @@ fn class_of_code(code: char) -> Option<u8> {
     }
 }
 
-/// Returns the key of a word; `None` for longer words and for letters beyond the basic plane, which the dictionary lacks.
-fn key_of(letters: &[char]) -> Option<Key> {
-    if letters.is_empty() || letters.len() > MAX_WORD_LENGTH {
-        return None;
-    }
-    let mut key = Key::default();
-    for (unit, letter) in key.iter_mut().zip(letters) {
-        *unit = u16::try_from(*letter as u32).ok()?;
-    }
-    Some(key)
-}
-
-/// Returns the letters of a key.
-fn letters_of(key: Key) -> Vec<char> {
-    key.into_iter().take_while(|unit| *unit > 0).filter_map(|unit| char::from_u32(u32::from(unit))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::folding::folded_letter;
 
     #[test]
     fn knows_common_words() {
         let count = dictionary().words.len();
-        assert!(count > 140_000, "{count}");
+        assert!(count > 400_000, "{count}");
         assert!(dictionary().contains(&['妈', '妈']));
-        assert!(!dictionary().contains(&['妈', '的']));
+        assert!(!dictionary().contains(&['妈', '她']));
+        assert!(dictionary().units.len() * 2 + count * 4 + dictionary().firsts.len() * 4 < 8_000_000);
+    }
+
+    #[test]
+    fn words_are_sorted_and_folded() {
+        let words: Vec<Vec<char>> = dictionary().words(0).collect();
+        let unsorted = words.windows(2).find(|pair| pair[0] >= pair[1]);
+        assert_eq!(unsorted, None);
+        for word in &words {
+            assert!(word.iter().all(|&letter| folded_letter(letter) == Some(letter)), "{word:?}");
+            assert_eq!(dictionary().class(word).is_some(), word.len() <= MAX_WORD_LENGTH, "{word:?}");
+        }
     }
 }

@@ -157,17 +157,20 @@ impl Candidate<'_> {
 
     /// Returns how the words around a match without gaps cut it. A word of trade before it raises doubts about words
     /// that cut it: 出售大麻烦.
-    pub(super) fn cut(&self, alignment: &Alignment, words: &TextWords<'_>) -> WordCut {
+    pub(super) fn cut(&self, alignment: &Alignment, words: &TextWords<'_>, doubt: i32) -> WordCut {
         let Some(part) = self.part_around(alignment) else { return WordCut::None };
         let (first, last) = (alignment.core_first, alignment.core_last);
+        let word = &self.pattern.letters;
         let cut = if self.has_numerals() {
             let letters: Vec<Letter> = self.page.letters[part.clone()].iter().map(with_numeral).collect();
             let listed = Listed { first: first - part.start, last: last - part.start };
-            TextWords::new(&letters).cut(&(0..letters.len()), listed)
+            TextWords::new(&letters).cut(&(0..letters.len()), listed, word, doubt)
         } else {
-            words.cut(&part, Listed { first, last })
+            words.cut(&part, Listed { first, last }, word, doubt)
         };
+        let is_stretched = (alignment.first, alignment.last) != (first, last);
         match cut {
+            WordCut::Doubtful if is_stretched => WordCut::None,
             WordCut::Certain if is_traded(&self.page.letters[part.start..first]) => WordCut::Doubtful,
             cut => cut,
         }

@@ -1,7 +1,7 @@
 //! Matches of a word by pronunciation.
 
 use super::{
-    candidate::{Alignment, Candidate, Context},
+    candidate::{Alignment, Candidate},
     dictionary::dictionary,
     folding::LetterClass,
     letters::Letter,
@@ -14,6 +14,9 @@ const VERSE_LENGTHS: [usize; 2] = [5, 7];
 /// The frequency class from which a character is a word of every text, such as 见 or 人: 32 000 occurrences.
 const COMMON_LETTER: u8 = 30;
 
+/// Conjunctions and prepositions, which stand in texts for themselves.
+const CONJUNCTIONS: &str = "或与及而且但则若却即乃于";
+
 /// The likeness of letters that sound like a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Likeness {
@@ -21,6 +24,16 @@ pub(super) enum Likeness {
     Same,
     /// With other tones, or with a sound that many speakers do not tell apart.
     Similar,
+}
+
+impl Likeness {
+    /// Returns the weight of the assumption that letters of this likeness stand for a word.
+    pub(super) fn doubt(self) -> i32 {
+        match self {
+            Self::Same => 12,
+            Self::Similar => 20,
+        }
+    }
 }
 
 impl Candidate<'_> {
@@ -54,17 +67,15 @@ impl Candidate<'_> {
         if is_common(&self.page.letters[alignment.first..=alignment.last]) {
             return None;
         }
-        if let Some(context) = self.context(alignment)
-            && self.is_explained(&context, likeness)
-        {
-            return None;
-        }
         let is_mirrored = self.is_mirrored(alignment);
         if is_mirrored && self.are_common_letters(alignment) {
             return None;
         }
-        let is_doubtful =
-            likeness == Likeness::Similar || self.is_counted(alignment) || is_mirrored || self.is_in_verse(alignment);
+        let is_doubtful = likeness == Likeness::Similar
+            || self.has_conjunction(alignment)
+            || self.is_counted(alignment)
+            || is_mirrored
+            || self.is_in_verse(alignment);
         Some(if is_doubtful { MatchWay::Fuzzy } else { MatchWay::Sound })
     }
 
@@ -74,17 +85,12 @@ impl Candidate<'_> {
         shown.iter().all(|letter| dictionary().class(&[letter.value]).is_some_and(|class| class >= COMMON_LETTER))
     }
 
-    /// Returns true if words of the text explain the replaced letters.
-    fn is_explained(&self, context: &Context, likeness: Likeness) -> bool {
-        let &Context { ref letters, first, last } = context;
-        let word = &self.pattern.letters[..];
-        let mut replaced = (0..word.len()).filter(|&index| letters.get(first + index) != Some(&word[index]));
-        let mut is_claimed = || {
-            last + 1 - first == word.len()
-                && replaced.any(|index| dictionary().claims(letters, first + index, first, last))
-        };
-        let is_crossed = || dictionary().straddles(letters, first) || dictionary().straddles(letters, last + 1);
-        dictionary().covers(letters, first, last) || is_claimed() || (likeness == Likeness::Similar && is_crossed())
+    /// Returns true if a replaced letter joins other words.
+    fn has_conjunction(&self, alignment: &Alignment) -> bool {
+        let shown = self.page.letters[alignment.first..=alignment.last].iter();
+        shown
+            .zip(&*self.pattern.letters)
+            .any(|(shown, &letter)| shown.value != letter && CONJUNCTIONS.contains(shown.value))
     }
 
     /// Returns true if the first letter is a unit of the number before it: 4星服务.

@@ -10,7 +10,8 @@ use std::{
 };
 
 use super::{
-    dictionary::{Listed, MAX_WORD_LENGTH, WordClasses, dictionary},
+    dictionary::{Listed, MAX_WORD_LENGTH, WordClasses, dictionary, is_known},
+    folding::LetterClass,
     letters::Letter,
 };
 
@@ -20,6 +21,15 @@ const CONTEXT_LENGTH: usize = 8;
 const LONE_FREQUENCY: u8 = 28;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
 const TOTAL_FREQUENCY: i32 = 52;
+/// The difference of weights up to which a less probable segmentation raises doubts about a word of two letters that is
+/// written as listed, and about others: chance seldom lets other words cross the edges of longer ones.
+const SHORT_MARGIN: i32 = 12;
+const MARGIN: i32 = 28;
+/// The same for a segmentation that leaves a rare single letter of the listed word, and also if a longer word contains it.
+const RARE_MARGIN: i32 = 4;
+const COVERED_MARGIN: i32 = 10;
+/// The difference of weights from which words within the edges of a disguised word raise doubts: 带练 for 代练.
+const PLAIN_MARGIN: i32 = 11;
 /// Segmentations that are extended at the same time.
 const PENDING: usize = MAX_WORD_LENGTH + 1;
 
@@ -28,7 +38,8 @@ const PENDING: usize = MAX_WORD_LENGTH + 1;
 pub(super) enum WordCut {
     /// The text has the listed word.
     None,
-    /// Another word begins or ends inside, but what it leaves of the listed word is hardly a word: 赌 in 赌博士.
+    /// Another word begins or ends inside, but what it leaves of the listed word is hardly a word, as 赌 in 赌博士, or the
+    /// other words are little less probable.
     Doubtful,
     /// The text has other words.
     Certain,
@@ -46,11 +57,16 @@ impl<'text> TextWords<'text> {
         Self { letters, classes: OnceCell::new() }
     }
 
-    /// Returns how the most probable segmentation of a part of the text, without gaps, treats the listed word.
-    pub(super) fn cut(&self, part: &Range<usize>, listed: Listed) -> WordCut {
+    /// Returns how the most probable segmentation of a part of the text, without gaps, treats the listed word. `doubt` is
+    /// the weight of the assumption that the text has the word in disguise, and zero if it has the word itself.
+    pub(super) fn cut(&self, part: &Range<usize>, listed: Listed, word: &[char], doubt: i32) -> WordCut {
         let start = part.start.max(listed.first.saturating_sub(CONTEXT_LENGTH));
         let end = part.end.min(listed.last + 1 + CONTEXT_LENGTH);
-        if self.is_straddled(start..end, listed) { self.best_cut(start..end, listed) } else { WordCut::None }
+        if doubt == 0 && !self.is_straddled(start..end, listed) {
+            return WordCut::None;
+        }
+        let best = self.best(start..end, listed, word, doubt);
+        if doubt > 0 { best.cut_of_disguised() } else { best.cut(word.len()) }
     }
 
     fn is_straddled(&self, part: Range<usize>, listed: Listed) -> bool {
@@ -58,59 +74,68 @@ impl<'text> TextWords<'text> {
         let may_cut = |start: &usize| (2..=MAX_WORD_LENGTH).any(|length| listed.is_cut_by(*start, start + length));
         starts.filter(may_cut).any(|start| {
             let mut words = self.words_at(start, part.end);
-            words.any(|(end, _)| listed.is_cut_by(start, end))
+            words.any(|(end, class)| self.is_cut(listed, start, end, class))
         })
     }
 
-    /// Compares the best sums of logarithms of both kinds of segmentation. In a tie the word is whole.
-    fn best_cut(&self, part: Range<usize>, listed: Listed) -> WordCut {
+    /// Returns true if a word over `start..end` speaks against the listed word. A longer word made of the part that both
+    /// share, such as 微信号 after 加, does not.
+    fn is_cut(&self, listed: Listed, start: usize, end: usize, class: u8) -> bool {
+        let (first, last) = (start.max(listed.first), end.min(listed.last + 1));
+        listed.is_cut_by(start, end)
+            && is_known(class)
+            && !(last > first + 1 && self.classes_at(first)[last - first - 1].is_some())
+    }
+
+    /// Returns the best sums of logarithms of each kind of segmentation.
+    fn best(&self, part: Range<usize>, listed: Listed, word: &[char], doubt: i32) -> Segmentation {
+        let (listed_weight, is_disguised) = (listed_weight(word) - doubt, doubt > 0);
         let mut best = [Segmentation::IMPOSSIBLE; PENDING];
-        best[part.start % PENDING] = Segmentation { whole: 0, whole_fluent: 0, ..Segmentation::IMPOSSIBLE };
-        let mut with_listed = 0;
+        best[part.start % PENDING] = Segmentation { plain: 0, plain_fluent: 0, ..Segmentation::IMPOSSIBLE };
+        let (mut with_listed, mut is_covered) = (0, false);
         for start in part.clone() {
             let before = std::mem::replace(&mut best[start % PENDING], Segmentation::IMPOSSIBLE);
             if start == listed.first {
-                with_listed = before.whole + self.listed_weight(listed);
+                with_listed = before.plain + listed_weight;
             }
             if start == listed.last {
                 let after = &mut best[(start + 1) % PENDING];
-                after.whole = after.whole.max(with_listed);
+                after.listed = after.listed.max(with_listed);
             }
             // A single letter is always a possible word.
             let lone = self.classes_at(start)[0];
             let is_rare = lone.is_none_or(|class| class < LONE_FREQUENCY);
             let letter = lone.is_none().then_some((start + 1, 0));
+            let is_spaced = |index: usize| self.letters[index].class != LetterClass::Ideographic;
+            let continues_latin = start > part.start && is_spaced(start - 1) && is_spaced(start);
             for (end, class) in self.words_at(start, part.end).chain(letter) {
-                let weight = i32::from(class) - TOTAL_FREQUENCY;
+                let weight = if continues_latin { 0 } else { i32::from(class) - TOTAL_FREQUENCY };
                 let after = &mut best[end % PENDING];
-                if listed.is_cut_by(start, end) {
-                    after.cut = after.cut.max(before.whole.max(before.cut) + weight);
-                    after.cut_fluent = after.cut_fluent.max(before.whole_fluent.max(before.cut_fluent) + weight);
+                if self.is_cut(listed, start, end, class) {
+                    after.cut = after.cut.max(before.plain.max(before.cut) + weight);
+                    after.cut_fluent = after.cut_fluent.max(before.plain_fluent.max(before.cut_fluent) + weight);
                     continue;
                 }
-                after.whole = after.whole.max(before.whole + weight);
+                after.listed = after.listed.max(before.listed + weight);
+                // A longer word speaks neither for the listed word nor against it.
+                if !is_disguised
+                    && start <= listed.first
+                    && end > listed.last
+                    && end - start > listed.last + 1 - listed.first
+                {
+                    is_covered = true;
+                    continue;
+                }
+                after.plain = after.plain.max(before.plain + weight);
                 after.cut = after.cut.max(before.cut + weight);
                 // Without rare single letters of the listed word.
                 if !(is_rare && end == start + 1 && listed.contains(start, end)) {
-                    after.whole_fluent = after.whole_fluent.max(before.whole_fluent + weight);
+                    after.plain_fluent = after.plain_fluent.max(before.plain_fluent + weight);
                     after.cut_fluent = after.cut_fluent.max(before.cut_fluent + weight);
                 }
             }
         }
-        best[part.end % PENDING].cut()
-    }
-
-    /// Returns the weight of the listed word. Assumes a frequency of at least 300, 10 or 3, by length: long words
-    /// seldom occur by chance, but are rarer in all texts.
-    fn listed_weight(&self, listed: Listed) -> i32 {
-        let length = listed.last + 1 - listed.first;
-        let prior = match length {
-            0..=2 => 16,
-            3 => 7,
-            _ => 3,
-        };
-        let class = self.classes_at(listed.first).get(length - 1).copied().flatten();
-        prior.max(class.map_or(0, i32::from)) - TOTAL_FREQUENCY
+        Segmentation { is_covered, ..best[part.end % PENDING] }
     }
 
     /// Returns the ends and classes of the words that begin with a letter and end before another.
@@ -129,26 +154,60 @@ impl<'text> TextWords<'text> {
     }
 }
 
-/// The best weights of the segmentations of a beginning of a text: those that keep the listed word whole and those that
-/// cut it, and the same without rare single letters of it.
-#[derive(Clone, Copy)]
+/// Returns the weight of a listed word. Assumes a frequency of at least 300, 10 or 3, by length: long words seldom occur by
+/// chance, but are rarer in all texts.
+fn listed_weight(word: &[char]) -> i32 {
+    let prior = match word.len() {
+        0..=2 => 16,
+        3 => 7,
+        _ => 3,
+    };
+    prior.max(dictionary().class(word).map_or(0, i32::from)) - TOTAL_FREQUENCY
+}
+
+/// The best weights of the segmentations of a beginning of a text: those with the listed word, those of words within its
+/// edges, those of words that cross them, and the latter two without rare single letters of it.
+#[derive(Clone, Copy, Debug)]
 struct Segmentation {
-    whole: i32,
+    listed: i32,
+    plain: i32,
     cut: i32,
-    whole_fluent: i32,
+    plain_fluent: i32,
     cut_fluent: i32,
+    /// True if a longer word contains the listed one.
+    is_covered: bool,
 }
 
 impl Segmentation {
-    const IMPOSSIBLE: Self =
-        Self { whole: i32::MIN / 2, cut: i32::MIN / 2, whole_fluent: i32::MIN / 2, cut_fluent: i32::MIN / 2 };
+    const IMPOSSIBLE: Self = {
+        let never = i32::MIN / 2;
+        Self { listed: never, plain: never, cut: never, plain_fluent: never, cut_fluent: never, is_covered: false }
+    };
 
-    /// Returns how the better segmentation of a whole text treats the listed word.
-    fn cut(self) -> WordCut {
-        match (self.cut > self.whole, self.cut_fluent > self.whole) {
-            (false, _) => WordCut::None,
-            (true, false) => WordCut::Doubtful,
-            (true, true) => WordCut::Certain,
+    /// Returns how the better segmentation of a whole text treats a listed word of this length.
+    fn cut(self, length: usize) -> WordCut {
+        let whole = self.listed.max(self.plain);
+        let margin = if length > 2 { MARGIN } else { SHORT_MARGIN };
+        let rare_margin = if self.is_covered { COVERED_MARGIN } else { RARE_MARGIN };
+        if self.cut_fluent > whole {
+            WordCut::Certain
+        } else if (self.cut + rare_margin).max(self.cut_fluent + margin) > whole {
+            WordCut::Doubtful
+        } else {
+            WordCut::None
+        }
+    }
+
+    /// Returns how it treats a word that the letters may stand for.
+    fn cut_of_disguised(self) -> WordCut {
+        let other = self.cut_fluent.max(self.cut - RARE_MARGIN).max(self.plain - 2 * PLAIN_MARGIN);
+        if other > self.listed {
+            WordCut::Certain
+        } else if (self.cut + COVERED_MARGIN).max(self.cut_fluent + MARGIN).max(self.plain - PLAIN_MARGIN) > self.listed
+        {
+            WordCut::Doubtful
+        } else {
+            WordCut::None
         }
     }
 }
@@ -163,7 +222,7 @@ mod tests {
         let (letters, word): (Vec<char>, Vec<char>) =
             (read.iter().map(|letter| letter.value).collect(), word.chars().collect());
         let first = letters.windows(word.len()).position(|window| window == word).expect("the text contains the word");
-        TextWords::new(&read).cut(&(0..read.len()), Listed { first, last: first + word.len() - 1 })
+        TextWords::new(&read).cut(&(0..read.len()), Listed { first, last: first + word.len() - 1 }, &word, 0)
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{
     candidate::{Alignment, ByteSpan, Candidate, Context, DOUBLING_LENGTH, Group},
     dictionary::dictionary,
     folding::LetterClass,
+    homophones::Likeness,
     letters::Letter,
     segmentation::{TextWords, WordCut},
     types::MatchWay,
@@ -34,9 +35,11 @@ impl Candidate<'_> {
         if !is_word {
             return None;
         }
-        let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment, words) };
+        let doubt = likeness.map_or(0, Likeness::doubt);
+        let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment, words, doubt) };
         let way = match (likeness, cut) {
             (None, WordCut::Doubtful) if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
+            (Some(likeness), WordCut::Doubtful) => self.sound_way(&alignment, likeness)?.max(MatchWay::Fuzzy),
             (_, WordCut::Certain | WordCut::Doubtful) => return None,
             (Some(likeness), WordCut::None) => self.sound_way(&alignment, likeness)?,
             (None, WordCut::None) => self.way(&alignment),
