@@ -36,6 +36,8 @@ HEAD = """\
 """
 HAN = re.compile("[\u4e00-\u9fff]+")
 LONGEST = 8
+# Words of the sources that only stand in for others.
+STAND_INS = "草泥马 煞笔 沙比 傻叉 六和彩 六合采 尼玛 傻屄 搏彩".split()
 # Occurrences that a word of the supplement has at least, and one that no text tells about.
 SUPPLEMENTED, UNSEEN = 256, 3
 # The rarest words of jieba that stay: most of them are names.
@@ -132,6 +134,8 @@ def main():
         attraction = count * sum(seen.values()) / (seen[pair[0]] * seen[pair[1]])
         if count >= SEEN_TOGETHER and attraction >= ATTRACTION and pair.translate(simplified) == pair not in words and is_han(pair):
             words[pair] = int(count * scale)
+    for word in STAND_INS:
+        words.pop(word, None)
     for word in supplement:
         words[word] = max(words.get(word, 0), SUPPLEMENTED)
     lines = defaultdict(dict)

@@ -9,8 +9,6 @@ const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 
 /// Maximum length of a word.
 pub(super) const MAX_WORD_LENGTH: usize = 8;
-/// The lowest frequency class of a common word: 128 occurrences.
-const COMMON_FREQUENCY: u8 = 14;
 /// The lowest frequency class of a word that counts by itself: four occurrences. Rarer ones, among them most names, only
 /// count in a segmentation.
 const KNOWN_FREQUENCY: u8 = 4;
@@ -46,27 +44,6 @@ impl Dictionary {
         starts.any(|start| {
             let classes = self.classes(text[start..].iter().copied());
             classes[place - start..].iter().copied().flatten().any(is_known)
-        })
-    }
-
-    /// Returns true if a word contains `first..=last` of a text and more.
-    pub(super) fn covers(&self, text: &[char], first: usize, last: usize) -> bool {
-        let starts = (last + 1).saturating_sub(MAX_WORD_LENGTH)..=first;
-        starts.into_iter().any(|start| {
-            let classes = self.classes(text[start..].iter().copied());
-            let least = last + usize::from(start == first) - start;
-            classes[least..].iter().copied().flatten().any(is_known)
-        })
-    }
-
-    /// Returns true if a common word contains the letter at `index` and overlaps `first..=last` of a text only partly.
-    pub(super) fn claims(&self, text: &[char], index: usize, first: usize, last: usize) -> bool {
-        let listed = Listed { first, last };
-        (index.saturating_sub(MAX_WORD_LENGTH - 1)..=index).any(|start| {
-            let classes = self.classes(text[start..].iter().copied()).into_iter().enumerate().skip(index - start);
-            classes.into_iter().any(|(length, class)| {
-                listed.is_cut_by(start, start + length + 1) && class.is_some_and(|class| class >= COMMON_FREQUENCY)
-            })
         })
     }
 

@@ -150,7 +150,10 @@ pub(super) fn class_of(letter: char) -> LetterClass {
 
 /// Returns the plain form of a mark that is part of a word's meaning (`100%`, `c++`).
 pub(super) fn meaningful_symbol(character: char) -> Option<char> {
-    let plain = std::iter::once(character).nfkc().next().unwrap_or(character);
+    let plain = match character {
+        '➕' | '✚' | '✛' | '🞤' => '+',
+        other => std::iter::once(other).nfkc().next().unwrap_or(other),
+    };
     "%+#@$&*=/\\^~<>|".contains(plain).then_some(plain)
 }
 

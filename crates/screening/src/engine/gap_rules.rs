@@ -6,8 +6,8 @@ use super::{
     candidate::{Alignment, Candidate, Context, DOUBLING_LENGTH, is_spaced},
     dictionary::{Listed, dictionary},
     folding::{LetterClass, class_of},
-    letters::Letter,
-    segmentation::{TextWords, WordCut},
+    letters::{Letter, piece_around},
+    segmentation::{CONTEXT_LENGTH, TextWords, WordCut},
     spellings::numeral,
     types::{ContentType, MatchWay},
 };
@@ -195,11 +195,7 @@ impl Candidate<'_> {
         if (first + 1..=last).any(|index| self.letter(index).gap.is_open()) {
             return None;
         }
-        let reach = 8;
-        let start = (first.saturating_sub(reach)..first).rev().find(|&index| self.letter(index + 1).gap.is_open());
-        let start = start.map_or(first.saturating_sub(reach), |index| index + 1);
-        let end = self.piece_end(last, (last + reach).min(self.page.letters.len() - 1));
-        Some(start..end + 1)
+        Some(piece_around(self.page.letters, first, last, CONTEXT_LENGTH))
     }
 
     /// Returns true for a word with digits for numerals, which the dictionary has with the numerals.

@@ -14,56 +14,56 @@ const VERSE_LENGTHS: [usize; 2] = [5, 7];
 /// The frequency class from which a character is a word of every text, such as 见 or 人: 32 000 occurrences.
 const COMMON_LETTER: u8 = 30;
 
+/// The frequency class of a character that is a word of many texts: 3 000 occurrences.
+pub(super) const FREQUENT_LETTER: u8 = 23;
+
 /// Conjunctions and prepositions, which stand in texts for themselves.
 const CONJUNCTIONS: &str = "或与及而且但则若却即乃于";
 
-/// The likeness of letters that sound like a word.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Likeness {
-    /// With the same tones, or with most letters unchanged.
-    Same,
-    /// With other tones, or with a sound that many speakers do not tell apart.
-    Similar,
-}
+/// The weight of the assumption that a text disguises a word, and more for each letter by how much its sound differs.
+const DISGUISE: i32 = 6;
+const SAME_SOUND: i32 = 6;
+const OTHER_TONE: i32 = 12;
+const SIMILAR_SOUND: i32 = 15;
 
-impl Likeness {
-    /// Returns the weight of the assumption that letters of this likeness stand for a word.
-    pub(super) fn doubt(self) -> i32 {
-        match self {
-            Self::Same => 12,
-            Self::Similar => 20,
-        }
-    }
+/// Returns the weight of the assumption that so many letters of a text stand for others.
+pub(super) fn disguise_doubt(replaced: usize) -> i32 {
+    DISGUISE + SAME_SOUND * replaced as i32
 }
 
 impl Candidate<'_> {
-    /// Returns how much the letters sound like the word; `None` if they do not, or are the word itself.
-    pub(super) fn likeness(&self, alignment: &Alignment) -> Option<Likeness> {
+    /// Returns the weight of the assumption that the letters stand for the word by their sound; `None` if they cannot, or are
+    /// the word itself. Half of the letters must be unchanged, or all have the same tones, or, in longer words, the same
+    /// syllables.
+    pub(super) fn sound_doubt(&self, alignment: &Alignment) -> Option<i32> {
         let shown = &self.page.letters[alignment.first..=alignment.last];
         let word = &self.pattern.letters[..];
         if shown.len() != word.len() {
             return None;
         }
         let pinyin = pinyin_table();
-        let (mut kept, mut is_same_sound, mut is_same_tone) = (0, true, true);
+        let (mut kept, mut is_same_sound, mut is_same_tone, mut doubt) = (0, true, true, DISGUISE);
         for (&letter, shown) in word.iter().zip(shown) {
             if letter == shown.value {
                 kept += 1;
                 continue;
             }
             let (expected, reading) = (pinyin.reading(letter), pinyin.reading(shown.value));
-            is_same_sound &= expected.sound == reading.sound;
-            is_same_tone &= expected.tone == reading.tone;
+            let (has_sound, has_tone) = (expected.sound == reading.sound, expected.tone == reading.tone);
+            is_same_sound &= has_sound;
+            is_same_tone &= has_tone;
+            doubt += match (has_sound, has_tone) {
+                (true, true) => SAME_SOUND,
+                (true, false) => OTHER_TONE,
+                (false, _) => SIMILAR_SOUND,
+            };
         }
-        let is_same = is_same_sound && (kept * 3 >= word.len() * 2 || is_same_tone);
-        if kept == word.len() || !(is_same || kept * 2 >= word.len() || is_same_tone) {
-            return None;
-        }
-        Some(if is_same { Likeness::Same } else { Likeness::Similar })
+        let is_alike = kept * 2 >= word.len() || is_same_tone || is_same_sound && kept > 0;
+        (is_alike && kept < word.len()).then_some(doubt)
     }
 
-    /// Returns the way in which letters of this likeness are found; `None` if they are words themselves.
-    pub(super) fn sound_way(&self, alignment: &Alignment, likeness: Likeness) -> Option<MatchWay> {
+    /// Returns the way in which letters that sound like the word are found; `None` if they are words themselves.
+    pub(super) fn sound_way(&self, alignment: &Alignment) -> Option<MatchWay> {
         if is_common(&self.page.letters[alignment.first..=alignment.last]) {
             return None;
         }
@@ -71,10 +71,10 @@ impl Candidate<'_> {
         if is_mirrored && self.are_common_letters(alignment) {
             return None;
         }
-        let is_doubtful = likeness == Likeness::Similar
+        let is_doubtful = is_mirrored
+            || self.is_other_word(alignment)
             || self.has_conjunction(alignment)
             || self.is_counted(alignment)
-            || is_mirrored
             || self.is_in_verse(alignment);
         Some(if is_doubtful { MatchWay::Fuzzy } else { MatchWay::Sound })
     }
@@ -83,6 +83,22 @@ impl Candidate<'_> {
     fn are_common_letters(&self, alignment: &Alignment) -> bool {
         let shown = &self.page.letters[alignment.first..=alignment.last];
         shown.iter().all(|letter| dictionary().class(&[letter.value]).is_some_and(|class| class >= COMMON_LETTER))
+    }
+
+    /// Returns true if a letter with another tone, or of another syllable, is a word of many texts by itself: 排 for 拍. Longer
+    /// words and those that stand alone need no such proof.
+    fn is_other_word(&self, alignment: &Alignment) -> bool {
+        let (first, last) = (alignment.first, alignment.last);
+        let is_alone = (first == 0 || self.letter(first).gap.is_open())
+            && self.page.letters.get(last + 1).is_none_or(|letter| letter.gap.is_open());
+        if self.pattern.letters.len() > 2 || is_alone {
+            return false;
+        }
+        self.page.letters[first..=last].iter().zip(&*self.pattern.letters).any(|(shown, &letter)| {
+            let (expected, reading) = (pinyin_table().reading(letter), pinyin_table().reading(shown.value));
+            (expected.sound, expected.tone) != (reading.sound, reading.tone)
+                && dictionary().class(&[shown.value]).is_some_and(|class| class >= FREQUENT_LETTER)
+        })
     }
 
     /// Returns true if a replaced letter joins other words.

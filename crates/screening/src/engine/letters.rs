@@ -2,7 +2,7 @@
 //!
 //! Built only for texts in which the automaton found something; most texts need none.
 
-use std::{borrow::Cow, cell::OnceCell};
+use std::{borrow::Cow, cell::OnceCell, ops::Range};
 
 use super::{
     confusables::leet_class,
@@ -116,6 +116,15 @@ impl<'text> LetteredText<'text> {
     pub(super) fn letters_and_signs(&self) -> &[Letter] {
         self.letters_and_signs.get_or_init(|| read(&self.text, true))
     }
+}
+
+/// Returns the letters around `first..=last` of a text up to the next gap on each side, and `reach` letters at most.
+pub(super) fn piece_around(letters: &[Letter], first: usize, last: usize, reach: usize) -> Range<usize> {
+    let is_open = |index: &usize| letters[*index].gap.is_open();
+    let least = first.saturating_sub(reach);
+    let start = (least + 1..=first).rev().find(is_open).unwrap_or(least);
+    let most = (last + 1 + reach).min(letters.len());
+    start..(last + 1..most).find(is_open).unwrap_or(most)
 }
 
 /// Groups letters by their symbols in the automaton. Symbols for which `repeats` is false, and unknown symbols, stay

@@ -205,10 +205,11 @@ impl Matcher {
             if entry & SYMBOL == SKIPPED {
                 continue;
             }
-            // A repetition changes no state, and another filler leads to more positions than one.
+            // A repetition changes no state, and another filler or similar character leads to more positions than one.
             if entry & SYMBOL == SEVERAL
                 || entry & SYMBOL == position.last()
                 || index > 0 && entry & (FILLER | PARTICLE) != 0
+                || entry & LOOKALIKE != 0
             {
                 return true;
             }

@@ -78,11 +78,28 @@ pub(super) fn has_pinyin(letters: &[char]) -> bool {
     (2..=MAX_LENGTH).contains(&letters.len()) && letters.iter().all(|&letter| letter.to_pinyin().is_some())
 }
 
-/// Returns a reading without the differences that many speakers do not make: zh and z, ch and c, sh and s, final ng
-/// and n.
+/// Returns true if the word can be compared by its sound: at least one of its letters has a reading, and the others are
+/// Latin.
+pub(super) fn has_sound(letters: &[char]) -> bool {
+    (2..=MAX_LENGTH).contains(&letters.len())
+        && letters.iter().any(|letter| letter.to_pinyin().is_some())
+        && letters.iter().all(|letter| letter.is_ascii_lowercase() || letter.to_pinyin().is_some())
+}
+
+/// Returns a reading without the differences that many speakers do not make: zh and z, ch and c, sh and s, n and l, f and
+/// hu, final ng and n.
 fn blurred(reading: &str) -> String {
+    let reading = match reading.split_at(1) {
+        ("l", rest) => format!("n{rest}"),
+        ("f", "u") => "hu".to_owned(),
+        ("f", "eng") => "hong".to_owned(),
+        ("f", "ei") => "hui".to_owned(),
+        ("f", "en") => "hun".to_owned(),
+        ("f", rest) => format!("hu{rest}"),
+        _ => reading.to_owned(),
+    };
     let initial = ["zh", "ch", "sh"].iter().find_map(|&initial| Some((&initial[..1], reading.strip_prefix(initial)?)));
-    let (initial, rest) = initial.unwrap_or(("", reading));
+    let (initial, rest) = initial.unwrap_or(("", &reading));
     let rest = rest.strip_suffix('g').filter(|rest| rest.ends_with('n')).unwrap_or(rest);
     format!("{initial}{rest}")
 }
@@ -98,8 +115,16 @@ mod tests {
     #[test]
     fn homophones_have_one_class() {
         let pinyin_table = pinyin_table();
-        for (one, other, is_alike) in [('赌', '毒', true), ('博', '伯', true), ('赌', '博', false), ('微', '威', true)]
-        {
+        for (one, other, is_alike) in [
+            ('赌', '毒', true),
+            ('博', '伯', true),
+            ('赌', '博', false),
+            ('微', '威', true),
+            ('脑', '老', true),
+            ('发', '花', true),
+            ('风', '红', true),
+            ('飞', '回', true),
+        ] {
             assert_eq!(pinyin_table.class(one) == pinyin_table.class(other), is_alike, "{one}{other}");
         }
         for (one, other) in [('赌', '毒'), ('真', '曾'), ('情', '勤')] {

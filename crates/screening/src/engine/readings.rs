@@ -14,9 +14,16 @@ use super::{
     spellings::UNITS,
 };
 
-/// Strokes and kana that fill gaps between Han characters.
-const STROKES: &str = "丶丨丿亅乀乁乚一〇";
-const KANA: std::ops::RangeInclusive<char> = '\u{3041}'..='\u{30FF}';
+/// Strokes and radicals that fill gaps between Han characters.
+const STROKES: &str = "丶丨丿亅乀乁乚一〇亠冖冫凵匚匸卩厶囗夂夊宀巛幺廴廾彐彡彳忄扌攴攵氵灬爫犭疒癶礻糹纟罒艹虍衤襾讠辶釒钅阝隹飠饣丬刂亻冂勹卝";
+/// Other scripts of which a letter fills such a gap: Greek to Arabic, Thai, Korean letters, and kana.
+const SCRIPTS: [std::ops::RangeInclusive<char>; 5] = [
+    '\u{370}'..='\u{74F}',
+    '\u{E00}'..='\u{E7F}',
+    '\u{1100}'..='\u{11FF}',
+    '\u{3041}'..='\u{30FF}',
+    '\u{3131}'..='\u{318E}',
+];
 /// Characters that form a phrase with 一 before them.
 const AFTER_ONE: &str = "试下看次点起种般样些直番遍回趟阵句声步个";
 /// Particles that fill gaps between Han characters, and are words in most texts.
@@ -87,8 +94,8 @@ struct Piece {
 
 /// Returns the characters other than Latin letters and digits that may be fillers, with their kinds.
 pub(super) fn fillers() -> impl Iterator<Item = (char, Filler)> {
-    let kana = KANA.filter(|&kana| folding().fold(kana) == Fold::Letter(kana));
-    let strokes = STROKES.chars().chain(kana).map(|stroke| (stroke, Filler::Stroke));
+    let scripts = SCRIPTS.into_iter().flatten().filter(|&letter| folding().fold(letter) == Fold::Letter(letter));
+    let strokes = STROKES.chars().chain(scripts).map(|stroke| (stroke, Filler::Stroke));
     strokes.chain(PARTICLES.chars().map(|particle| (particle, Filler::Particle)))
 }
 
@@ -194,7 +201,7 @@ fn pieces_of(text: &str) -> impl Iterator<Item = Piece> {
             length: character.len_utf8(),
             letter,
             may_be_filler: letter.is_some_and(|letter| {
-                letter.is_ascii() || KANA.contains(&letter) || STROKES.contains(letter) || PARTICLES.contains(letter)
+                letter.is_ascii() || is_foreign(letter) || STROKES.contains(letter) || PARTICLES.contains(letter)
             }),
             is_symbol: fold == Fold::Separator && !character.is_whitespace(),
         })
@@ -223,6 +230,10 @@ fn enclosed_fillers(pieces: &[Piece]) -> Vec<Replaced> {
     found
 }
 
+fn is_foreign(letter: char) -> bool {
+    SCRIPTS.iter().any(|script| script.contains(&letter))
+}
+
 /// Returns true if a letter between these may be a filler, or is the tone of the syllable before it.
 fn is_filler(letter: char, before: Option<char>, after: Option<char>, particles: bool) -> bool {
     let is_han =
@@ -233,7 +244,7 @@ fn is_filler(letter: char, before: Option<char>, after: Option<char>, particles:
             after.is_none_or(|after| !after.is_ascii_digit())
         }
         '0'..='9' | 'a'..='z' => is_between,
-        _ if STROKES.contains(letter) || KANA.contains(&letter) => is_between,
+        _ if STROKES.contains(letter) || is_foreign(letter) => is_between,
         _ => particles && is_between && PARTICLES.contains(letter),
     }
 }

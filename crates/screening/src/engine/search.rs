@@ -3,21 +3,23 @@
 use std::{
     cmp::{Ordering, Reverse},
     collections::HashSet,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
 };
 
 use super::{
     app_vocabulary::app_vocabulary,
     candidate::{ByteSpan, Candidate, FoldedText},
-    dictionary::dictionary,
+    dictionary::{Listed, dictionary},
     folding::{LetterClass, class_of},
-    letters::{self, Letter, LetteredText},
+    homophones::{FREQUENT_LETTER, disguise_doubt},
+    letters::{self, Letter, LetteredText, piece_around},
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
     pictures::Pictures,
     readings::{OtherReadings, Reading},
     rules::{Rules, SplitList},
-    segmentation::TextWords,
+    segmentation::{CONTEXT_LENGTH, TextWords, WordCut},
+    similar_characters::{is_taboo, similar_characters},
     span_cover::SpanCover,
     split_characters::{PartPairs, split_characters},
     symbols::Equivalence,
@@ -240,32 +242,46 @@ impl Engine {
         Some(hit)
     }
 
-    /// Returns the matches of a reading in which one similar character stands for another, unless the text as written
-    /// has a word in their place.
+    /// Returns the matches of a reading in which similar characters stand for others, unless other words explain the text as
+    /// written. Doubtful ones are found by shape.
     fn resembling(
         &self,
         written: &LetteredText<'_>,
         reading: &Reading,
         find: impl Fn(Counts<'_>) -> Vec<Hit>,
     ) -> Vec<Hit> {
-        let letters = written.letters();
-        let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
-        let is_word = |hit: &Hit, place: usize| {
-            let index_of = |place: usize| letters.partition_point(|letter| (letter.end as usize) <= place);
-            let (first, last) = (index_of(hit.span.start), index_of(hit.span.end - 1));
-            let dictionary = dictionary();
-            dictionary.contains(&values[first..=last])
-                || dictionary.covers(&values, first, last)
-                || dictionary.claims(&values, index_of(place), first, last)
+        let page = FoldedText::plain(written.text(), written.letters());
+        let words = TextWords::new(page.letters);
+        let cut = |hit: &Hit| {
+            let Range { start, end } = page.letters_of(&hit.span);
+            let is_spread = (start + 1..end).any(|index| page.letters[index].gap.is_open());
+            let listed = Listed { first: start, last: end - 1 };
+            let replaced = reading.replaced_in(&hit.span);
+            let doubt = disguise_doubt(replaced.len());
+            let part = piece_around(page.letters, listed.first, listed.last, CONTEXT_LENGTH);
+            if is_spread {
+                return WordCut::None;
+            }
+            let is_word = || replaced.iter().any(|replaced| is_frequent(&written.text()[replaced.place..]));
+            let is_short = end - start == 2 && part != (start..end);
+            match words.cut(&part, listed, &self.words.pattern(hit.word).letters, doubt) {
+                WordCut::None if is_short && is_word() => WordCut::Doubtful,
+                cut => cut,
+            }
         };
         let resembles = |hit: &Hit| {
             matches!(hit.way, MatchWay::Exact | MatchWay::Gap)
+                && self.words.is_listed(hit.word)
                 && self.words.is_sounding(hit.word)
-                && matches!(reading.replaced_in(&hit.span), [only] if !is_word(hit, only.place))
+                && !reading.replaced_in(&hit.span).is_empty()
+                && cut(hit) != WordCut::Certain
         };
         let hits = find(&resembles).into_iter().filter(resembles);
         let mut found = hits.map(|hit| Hit { way: MatchWay::Shape, ..hit }).collect();
-        drop_own_vocabulary(&FoldedText::plain(written.text(), letters), &mut found);
+        drop_own_vocabulary(&page, &mut found);
+        for hit in found.iter_mut().filter(|hit| cut(hit) == WordCut::None) {
+            hit.way = MatchWay::Letters;
+        }
         found
     }
 
@@ -485,6 +501,13 @@ impl Found<'_, '_> {
         }
         self.guilty = self.hits.len();
     }
+}
+
+/// Returns true if a text begins with a character that is a word of many texts, and stands in for no letter of abuse.
+fn is_frequent(text: &str) -> bool {
+    let character = text.chars().next().unwrap_or_default();
+    let is_taboo = similar_characters().letter_of(character).is_some_and(is_taboo);
+    !is_taboo && dictionary().class(&[character]).is_some_and(|class| class >= FREQUENT_LETTER)
 }
 
 /// Drops words that are only found by sound or parts in the vocabulary of this app.

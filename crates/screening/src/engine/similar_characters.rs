@@ -1,8 +1,8 @@
-//! Han characters that are written for others because they look alike: 徽 for 微.
+//! Han characters that are written for others because they look alike, such as 徽 for 微, or usually stand in for them, such
+//! as 草 for 操.
 //!
-//! The text is read with the other characters instead of listing more words. Characters of the same sound are left to the
-//! comparison by sound, and characters that are words of every text, such as 太 for 大, are left out: they would accuse
-//! the innocent.
+//! The text is read with the other characters instead of listing more words. Characters that are words of every text, such
+//! as 太 for 大, are left out: they would accuse the innocent.
 
 use std::sync::LazyLock;
 
@@ -12,39 +12,52 @@ use super::{
     readings::{Reading, Replaced},
 };
 
-/// A character, and those that look like it. All of them have three bytes, so that positions stay the same.
+/// A character, and those that look like it or stand in for it. All of them have three bytes, so that positions stay the same.
 const SIMILAR: &[(char, &str)] = &[
-    ('微', "徽"),
-    ('信', "倌倍"),
-    ('博', "傅溥"),
-    ('票', "粟栗"),
-    ('奸', "奷"),
-    ('淫', "滛"),
+    ('微', "徽溦徴薇癓"),
+    ('信', "倌倍伩訫"),
+    ('博', "傅溥愽搏膊簙慱"),
+    ('赌', "睹赔堵覩"),
+    ('彩', "釆"),
+    ('票', "粟栗飘漂"),
+    ('奸', "奷歼姧"),
+    ('淫', "滛婬"),
     ('毒', "毐"),
-    ('麻', "痳"),
-    ('枪', "抢怆"),
-    ('炮', "袍抱"),
-    ('操', "澡燥躁"),
+    ('麻', "痳蔴"),
+    ('枪', "抢怆呛"),
+    ('支', "攴"),
+    ('炮', "袍抱泡炰疱"),
+    ('约', "灼"),
+    ('操', "澡燥躁噪懆撡草艹曹肏"),
     ('妓', "伎枝"),
     ('娼', "猖倡"),
-    ('色', "邑"),
-    ('情', "睛"),
-    ('裸', "祼"),
+    ('色', "邑铯"),
+    ('情', "睛凊"),
+    ('裸', "祼躶臝果倮稞"),
     ('聊', "卿柳"),
     ('骚', "搔骇"),
-    ('逼', "匐"),
-    ('贷', "货"),
+    ('逼', "匐屄偪福笔币比毕壁"),
+    ('傻', "儍煞沙莎啥"),
+    ('贱', "浅溅剑箭俴"),
+    ('妈', "马玛码嬷"),
+    ('你', "尼泥伱妮伲"),
+    ('死', "亖夗屎"),
+    ('贷', "货贳"),
     ('货', "贷"),
-    ('钱', "浅贱"),
-    ('刷', "涮"),
+    ('钱', "贱"),
+    ('刷', "涮唰"),
+    ('单', "箪阜"),
     ('套', "奎"),
-    ('兼', "廉"),
+    ('现', "枧砚"),
+    ('兼', "廉蒹"),
+    ('职', "轵织"),
     ('赚', "嫌谦"),
     ('弹', "掸"),
     ('假', "暇"),
     ('代', "伐"),
-    ('加', "咖伽"),
-    ('群', "郡"),
+    ('练', "炼拣"),
+    ('加', "咖伽茄嘉佳珈枷"),
+    ('群', "郡裙帬宭"),
     ('乳', "浮"),
     ('骗', "编"),
     ('诈', "炸"),
@@ -59,18 +72,39 @@ const SIMILAR: &[(char, &str)] = &[
     ('拍', "柏泊"),
     ('贪', "贫"),
     ('鸡', "鸣"),
-    ('猪', "睹"),
+    ('猪', "诸"),
     ('混', "棍"),
     ('免', "兔"),
     ('场', "扬"),
     ('证', "怔"),
     ('贩', "贬"),
-    ('赌', "赔"),
-    ('肏', "育"),
     ('狗', "拘"),
-    ('粉', "纷"),
+    ('粉', "纷汾"),
     ('丸', "凡"),
+    ('口', "囗"),
+    ('爱', "暧嗳"),
+    ('慰', "尉熨"),
+    ('脑', "恼瑙"),
+    ('残', "歹"),
+    ('去', "厾"),
+    ('性', "姓狌"),
+    ('夜', "液"),
+    ('片', "爿"),
+    ('强', "犟"),
+    ('滚', "磙"),
+    ('蛋', "疍"),
+    ('股', "肌"),
+    ('嫖', "瞟"),
+    ('屌', "吊叼"),
+    ('睾', "皋"),
+    ('肛', "肝"),
+    ('尿', "屛"),
+    ('扣', "抠"),
+    ('号', "呺"),
+    ('卖', "买"),
 ];
+
+const TABOO: &str = "逼操奸屌妓娼嫖淫骚尿肛";
 
 /// Characters with the one that each resembles.
 pub(super) struct SimilarCharacters(FixedMap<char, char>);
@@ -91,6 +125,11 @@ impl SimilarCharacters {
     pub(super) fn letter_of(&self, character: char) -> Option<char> {
         self.0.get(&character).copied()
     }
+}
+
+/// Returns true for letters of abuse, which are seldom replaced by chance.
+pub(super) fn is_taboo(letter: char) -> bool {
+    TABOO.contains(letter)
 }
 
 /// Returns the text with the letters that its characters resemble; `None` if there are none.

@@ -9,6 +9,7 @@ use super::{
     folding::{LetterClass, class_of},
     pattern::Spacing,
     pinyin::has_pinyin,
+    similar_characters::is_taboo,
     types::MatchWay,
 };
 
@@ -168,6 +169,8 @@ pub(super) enum Spelling {
     /// The character at this place replaced by the initial of its romanisation.
     Initial(u8),
     Backwards,
+    /// A plus sign for 加 at the beginning.
+    Plus,
 }
 
 /// The letters of a spelling, and its gaps.
@@ -183,8 +186,9 @@ impl Spelling {
         match self {
             // A digit before a unit usually counts: 3级.
             Self::Digits if word.len() == 2 && UNITS.contains(word[1]) => MatchWay::Fuzzy,
-            Self::Digits | Self::Capitals => MatchWay::Letters,
+            Self::Digits | Self::Capitals | Self::Plus => MatchWay::Letters,
             Self::Romanised(_) | Self::SecondReading { .. } => MatchWay::Sound,
+            Self::Initial(place) if is_taboo(word[usize::from(place)]) => MatchWay::Sound,
             Self::Initial(_) => MatchWay::Initial,
             Self::Backwards => MatchWay::Reversed,
         }
@@ -209,6 +213,10 @@ impl Spelling {
                 unspaced(word.iter().enumerate().map(shown).collect())
             }
             Self::Backwards => unspaced(word.iter().rev().copied().collect()),
+            Self::Plus => {
+                let spacing = Spacing { required: vec![(0, '+')], ..Spacing::default() };
+                Spelled { letters: word[1..].to_vec(), spacing: Some(spacing) }
+            }
         }
     }
 
@@ -230,6 +238,7 @@ impl Spelling {
                 let text: String = letters.iter().collect();
                 MIXED_WORDS.split_whitespace().any(|word| word == text)
             }
+            Self::Plus => false,
             Self::Romanised(_) | Self::SecondReading { .. } => is_innocent(&letters),
         }
     }
@@ -250,7 +259,9 @@ pub(super) fn spellings(word: &[char], by_sound: bool) -> impl Iterator<Item = S
     let digits = word.iter().any(|&letter| digit_of(letter).is_some()).then_some(Spelling::Digits);
     let backwards = is_spoken.then_some(Spelling::Backwards);
     let capitals = digits.is_some().then_some(Spelling::Capitals);
-    let all = digits.into_iter().chain(capitals).chain(romanised).chain(second).chain(initials).chain(backwards);
+    let plus = (by_sound && matches!(word, ['加', second, _, ..] if *second != '我')).then_some(Spelling::Plus);
+    let all =
+        plus.into_iter().chain(digits).chain(capitals).chain(romanised).chain(second).chain(initials).chain(backwards);
     all.filter(|spelling| !spelling.is_innocent(word))
 }
 

@@ -11,7 +11,7 @@ use super::{
     folding::{Fold, LetterClass, class_of, folding},
     letters::leet_signs,
     lexicon::Lexicon,
-    pinyin::{has_pinyin, pinyin_table},
+    pinyin::{has_sound, pinyin_table},
     readings::{self, Filler},
     similar_characters,
     split_characters::split_characters,
@@ -77,7 +77,7 @@ impl Equivalence {
                 let is_latin = |letters: &[char]| letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase);
                 lexicon.is_listed(id) && is_latin(&lexicon.pattern(id).letters)
             }
-            Self::Sound => lexicon.is_listed(id) && lexicon.is_sounding(id) && has_pinyin(&lexicon.pattern(id).letters),
+            Self::Sound => lexicon.is_listed(id) && lexicon.is_sounding(id) && has_sound(&lexicon.pattern(id).letters),
         }
     }
 }
@@ -132,8 +132,10 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], is_sound
             let flag = if filler == Filler::Particle { PARTICLE } else { FILLER };
             table.set(letter, table.get(letter) | flag);
         }
-        for (similar, _) in similar_characters::pairs().filter(|_| is_sounding) {
-            table.set(similar, table.get(similar) | LOOKALIKE);
+        for (similar, letter) in similar_characters::pairs().filter(|_| is_sounding) {
+            if table.get(letter) & SYMBOL >= FIRST_SYMBOL {
+                table.set(similar, table.get(similar) | LOOKALIKE);
+            }
         }
     }
     table

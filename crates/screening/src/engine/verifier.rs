@@ -7,7 +7,6 @@ use super::{
     candidate::{Alignment, ByteSpan, Candidate, Context, DOUBLING_LENGTH, Group},
     dictionary::dictionary,
     folding::LetterClass,
-    homophones::Likeness,
     letters::Letter,
     segmentation::{TextWords, WordCut},
     types::MatchWay,
@@ -26,7 +25,7 @@ impl Candidate<'_> {
     /// Returns the span of the word, and the way it was found, if it is a match. `words` are those of the page.
     pub(super) fn confirmed(&self, words: &TextWords<'_>) -> Option<Confirmed> {
         let alignment = self.align()?;
-        let likeness = if self.page.sound { Some(self.likeness(&alignment)?) } else { None };
+        let doubt = if self.page.sound { self.sound_doubt(&alignment)? } else { 0 };
         let is_word = self.is_plausibly_stretched(&alignment)
             && self.has_edges(alignment.first, alignment.last)
             && self.has_allowed_spaced_gaps(&alignment)
@@ -35,14 +34,14 @@ impl Candidate<'_> {
         if !is_word {
             return None;
         }
-        let doubt = likeness.map_or(0, Likeness::doubt);
         let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment, words, doubt) };
-        let way = match (likeness, cut) {
-            (None, WordCut::Doubtful) if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
-            (Some(likeness), WordCut::Doubtful) => self.sound_way(&alignment, likeness)?.max(MatchWay::Fuzzy),
-            (_, WordCut::Certain | WordCut::Doubtful) => return None,
-            (Some(likeness), WordCut::None) => self.sound_way(&alignment, likeness)?,
-            (None, WordCut::None) => self.way(&alignment),
+        let way = match cut {
+            WordCut::Certain => return None,
+            WordCut::Doubtful if self.page.sound => self.sound_way(&alignment)?.max(MatchWay::Fuzzy),
+            WordCut::None if self.page.sound => self.sound_way(&alignment)?,
+            WordCut::Doubtful if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
+            WordCut::Doubtful => return None,
+            WordCut::None => self.way(&alignment),
         };
         if way == MatchWay::Initial && !self.is_lone_initial(&alignment) {
             return None;
