@@ -14,8 +14,32 @@ const DOMAINS: &[&str] = &[
 ];
 /// Those of which the label is hardly a word by itself. Others need a point without spaces: iPhone · Pro.
 const CLEAR_DOMAINS: &[&str] = &["com", "cn", "net", "org", "top", "xyz", "cc", "vip"];
+/// Those of short addresses, which need a path.
+const SHORT_DOMAINS: &[&str] = &["ly", "gg", "im", "be", "gl", "to"];
 /// Names with a point that are no domains.
 const PRODUCTS: &[&str] = &["asp.net", "vb.net", "ado.net", "ml.net", "socket.io", "about.me", "draw.io"];
+/// Spellings of a point, and of an at sign.
+const POINTS: [&str; 18] = [
+    ".",
+    "。",
+    "点",
+    "[.]",
+    "(.)",
+    "【.】",
+    "{.}",
+    "(点)",
+    "[点]",
+    "【点】",
+    "(dot)",
+    "[dot]",
+    "【dot】",
+    "{dot}",
+    "_dot_",
+    "●",
+    "•",
+    "·",
+];
+const AT_SIGNS: [&str; 9] = ["@", "(at)", "[at]", "【at】", "{at}", "艾特", "爱特", "圈", "#"];
 /// Maximum length of a label and of the name in a mail address, which bounds the work.
 const LONGEST_ADDRESS: usize = 64;
 /// Maximum labels of a domain.
@@ -50,6 +74,9 @@ fn address_at(atoms: &[Atom], start: usize) -> Option<Contact> {
             });
         }
     }
+    if let Some(end) = server_end(atoms, start) {
+        return Some(Contact { kind: ContactKind::Url, first: start, last: url_end(atoms, end).max(end) - 1 });
+    }
     let name = atoms[start..].iter().take(LONGEST_ADDRESS).take_while(|atom| is_name(atom) || atom.plain == '.');
     let name_end = start + name.count();
     if let Some(length) = at_sign(atoms, name_end)
@@ -76,7 +103,9 @@ fn domain_end(atoms: &[Atom], start: usize) -> Option<(usize, bool)> {
         let label: String = atoms[end + length..next].iter().map(|atom| atom.plain).collect();
         labels += 1;
         let is_loose = matches!(atoms[end].plain, ' ' | '·');
-        let is_known = if is_loose { CLEAR_DOMAINS } else { DOMAINS }.contains(&label.as_str());
+        let label = label.replace('0', "o");
+        let is_short = !is_loose && SHORT_DOMAINS.contains(&label.as_str()) && spells(atoms, next, "/");
+        let is_known = is_short || if is_loose { CLEAR_DOMAINS } else { DOMAINS }.contains(&label.as_str());
         let is_web = labels > 2 && spells(atoms, start, "www");
         end = next;
         if is_known || is_web {
@@ -90,14 +119,34 @@ fn domain_end(atoms: &[Atom], start: usize) -> Option<(usize, bool)> {
     Some((domain_end?, (has_letter || has_code) && !PRODUCTS.contains(&written.as_str())))
 }
 
+/// Returns the end of a public IPv4 address with a port: 103.45.67.89:8080.
+fn server_end(atoms: &[Atom], start: usize) -> Option<usize> {
+    let digits_at = |index: usize| {
+        atoms[index.min(atoms.len())..].iter().take(6).take_while(|atom| atom.plain.is_ascii_digit()).count()
+    };
+    let (mut end, mut octets) = (start, Vec::with_capacity(4));
+    for part in 0..4 {
+        if part > 0 {
+            end += point(atoms, end)?;
+        }
+        let length = digits_at(end);
+        let octet: String = atoms[end..].iter().take(length).map(|atom| atom.plain).collect();
+        octets.push(octet.parse::<u8>().ok()?);
+        end += length;
+    }
+    let is_private = matches!(octets[..], [0 | 10 | 127, ..] | [192, 168, ..] | [172, 16..=31, ..]);
+    let port = if spells(atoms, end, ":") { digits_at(end + 1) } else { 0 };
+    ((3..=5).contains(&port) && !is_private).then_some(end + 1 + port)
+}
+
 /// Returns the length of a point of a domain, also spelled: 点, dot, (dot).
 fn point(atoms: &[Atom], index: usize) -> Option<usize> {
-    joint(atoms, index, &[".", "。", "点", "[.]", "(.)", "(dot)", "[dot]", "●", "•", "·"], "dot")
+    joint(atoms, index, &POINTS, "dot")
 }
 
 /// Returns the length of an at sign, also spelled.
 fn at_sign(atoms: &[Atom], index: usize) -> Option<usize> {
-    joint(atoms, index, &["@", "(at)", "[at]", "艾特", "#"], "at")
+    joint(atoms, index, &AT_SIGNS, "at")
 }
 
 /// Returns the length of the first of these spellings that begins here, with a space on both sides or none. A word has to
@@ -128,23 +177,25 @@ fn url_end(atoms: &[Atom], start: usize) -> usize {
 
 /// Returns the account name that begins here after a cue: `微信号 abc_123`, `电报 @abc`.
 fn account_at(atoms: &[Atom], start: usize) -> Option<Contact> {
-    let is_start =
-        atoms[start].plain.is_ascii_alphabetic() && start.checked_sub(1).is_none_or(|index| !atoms[index].is_word());
-    if !is_start {
+    if !atoms[start].is_word() || start.checked_sub(1).is_some_and(|index| atoms[index].is_word()) {
         return None;
     }
-    let kind = cues::before(atoms, start)?;
     let end = start + atoms[start..].iter().take_while(|atom| is_name(atom)).count();
     let name = &atoms[start..end];
-    // Account names have digits or underscores; without them a Latin word may follow 微信.
-    let is_account = name.iter().any(|atom| atom.plain.is_ascii_digit() || atom.plain == '_')
-        || start.checked_sub(1).is_some_and(|index| matches!(atoms[index].plain, '@' | ':'));
-    let is_service = matches!(kind, ContactKind::Wechat | ContactKind::Telegram);
-    (is_service && is_account && NAME_LENGTH.contains(&name.len())).then(|| Contact {
-        kind,
-        first: start,
-        last: end - 1,
-    })
+    let letters = name.iter().filter(|atom| atom.plain.is_ascii_alphabetic()).count();
+    // Account names have digits or underscores; without them a Latin word may follow 微信. Mere digits are numbers.
+    let is_account =
+        letters < name.len() || start.checked_sub(1).is_some_and(|index| matches!(atoms[index].plain, '@' | ':'));
+    // A number with a unit, such as 5kg and 20ml, has few letters.
+    let is_name = atoms[start].plain.is_ascii_alphabetic() || letters > 2;
+    if letters == 0 || !is_account || !is_name || !NAME_LENGTH.contains(&name.len()) {
+        return None;
+    }
+    let kind = match cues::before(atoms, start) {
+        Some(kind @ (ContactKind::Wechat | ContactKind::Telegram)) => kind,
+        _ => cues::names_service(atoms, start).then_some(ContactKind::Number)?,
+    };
+    Some(Contact { kind, first: start, last: end - 1 })
 }
 
 fn is_name(atom: &Atom) -> bool {

@@ -4,6 +4,11 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::super::folding::{Fold, folding};
 
+/// Minimum digits of a number that may have letters for digits.
+const SHORTEST_NUMBER: usize = 7;
+/// Minimum spaces between single letters that spell an address.
+const FEWEST_SPACES: usize = 4;
+
 /// A character of a text in its plain form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Atom {
@@ -22,7 +27,7 @@ impl Atom {
     pub(super) fn digit(&self) -> Option<u8> {
         Some(match self.plain {
             '0'..='9' => self.plain as u8 - b'0',
-            '〇' | '零' => 0,
+            '〇' | '零' | '洞' => 0,
             '一' | '壹' | '幺' => 1,
             '二' | '贰' => 2,
             '三' | '叁' => 3,
@@ -67,6 +72,62 @@ pub(super) fn read(text: &str) -> Vec<Atom> {
         }
     }
     atoms
+}
+
+/// Returns the atoms with letters that resemble digits as digits, if runs of such letters and digits have more digits:
+/// 138oo138ooo. Each run needs a digit, and all together need those of an account number.
+pub(super) fn with_digits(atoms: &[Atom]) -> Vec<Atom> {
+    let mut read = atoms.to_vec();
+    let digit_of = |atom: &Atom| match atom.plain {
+        'o' => Some('0'),
+        'l' | 'i' => Some('1'),
+        _ => atom.digit().map(|_| atom.plain),
+    };
+    let mut start = 0;
+    while start < read.len() {
+        // A run that continues a word is none.
+        if start.checked_sub(1).is_some_and(|index| read[index].is_word()) {
+            start += 1;
+            continue;
+        }
+        let (mut end, mut letters, mut digits, mut is_mixed) = (start, 0, 0, false);
+        while end < read.len() {
+            let run = read[end..].iter().take_while(|atom| digit_of(atom).is_some()).count();
+            let own = read[end..end + run].iter().filter(|atom| atom.digit().is_some()).count();
+            let is_inside_word = read.get(end + run).is_some_and(Atom::is_word);
+            if own == 0 || is_inside_word {
+                break;
+            }
+            (letters, digits, is_mixed) = (letters + run - own, digits + own, is_mixed || run > own);
+            end += run;
+            if !read.get(end).is_some_and(|atom| matches!(atom.plain, ' ' | '-' | '·')) {
+                break;
+            }
+            end += 1;
+        }
+        if is_mixed && digits >= letters && digits + letters >= SHORTEST_NUMBER {
+            for atom in &mut read[start..end] {
+                atom.plain = digit_of(atom).unwrap_or(atom.plain);
+            }
+        }
+        start = end.max(start + 1);
+    }
+    read
+}
+
+/// Returns the atoms without the spaces between single letters, if there are some: a b c . c o m.
+pub(super) fn unspaced(atoms: &[Atom]) -> Option<Vec<Atom>> {
+    let is_space =
+        |index: Option<usize>| index.is_none_or(|index| atoms.get(index).is_none_or(|atom| atom.plain == ' '));
+    let is_single = |index: usize| is_space(index.checked_sub(1)) && is_space(Some(index + 1));
+    let is_left_out = |index: &usize| {
+        atoms[*index].plain == ' '
+            && index.checked_sub(1).is_some_and(is_single)
+            && (*index + 1 < atoms.len() && is_single(index + 1))
+    };
+    let left_out: Vec<usize> = (0..atoms.len()).filter(is_left_out).collect();
+    let kept = (0..atoms.len()).filter(|index| left_out.binary_search(index).is_err());
+    (left_out.len() >= FEWEST_SPACES).then(|| kept.map(|index| atoms[index]).collect())
 }
 
 /// Returns true if the atoms from `start` on spell this text.

@@ -1,6 +1,7 @@
 //! Cue words before and after a contact, such as 加微 and 扣扣.
 
 use super::{
+    super::similar_characters::similar_characters,
     ContactKind,
     atoms::{Atom, spells},
 };
@@ -46,6 +47,17 @@ const CUES: &[(&str, ContactKind)] = &[
     ("加扣", ContactKind::Qq),
     ("加抠", ContactKind::Qq),
     ("qq", ContactKind::Qq),
+    ("🐧", ContactKind::Qq),
+    ("✈", ContactKind::Telegram),
+    ("whatsapp", ContactKind::Phone),
+    ("抖音号", ContactKind::Number),
+    ("dy号", ContactKind::Number),
+    ("快手号", ContactKind::Number),
+    ("小红书号", ContactKind::Number),
+    ("小红薯号", ContactKind::Number),
+    ("陌陌号", ContactKind::Number),
+    ("探探号", ContactKind::Number),
+    ("yy", ContactKind::Number),
     ("telegram", ContactKind::Telegram),
     ("飞机", ContactKind::Telegram),
     ("电报", ContactKind::Telegram),
@@ -73,6 +85,27 @@ const CUES: &[(&str, ContactKind)] = &[
     ("微", ContactKind::Wechat),
     ("v", ContactKind::Wechat),
     ("q", ContactKind::Qq),
+];
+/// Cues of other services, before an account name.
+const SERVICES: &[&str] = &[
+    "lineid",
+    "line:",
+    "ins",
+    "instagram",
+    "discord",
+    "skype",
+    "抖音号",
+    "抖音",
+    "dy号",
+    "快手号",
+    "快手",
+    "小红书",
+    "小红书号",
+    "微博",
+    "b站",
+    "陌陌号",
+    "探探号",
+    "公众号",
 ];
 /// Cues that may follow a number.
 const AFTER: &[&str] = &["找我", "加我", "联系", "私聊", "私我", "加微", "加群", "微信", "q我", "电话", "同号", "微同"];
@@ -102,6 +135,15 @@ pub(super) fn before(atoms: &[Atom], start: usize) -> Option<ContactKind> {
     general
 }
 
+/// Returns true if a cue of another service stands before this position.
+pub(super) fn names_service(atoms: &[Atom], start: usize) -> bool {
+    let gap = atoms[..start].iter().rev().take(REACH).take_while(|atom| BETWEEN.contains(atom.plain)).count();
+    let ends_in = |end: usize| {
+        SERVICES.iter().any(|cue| start_of(atoms, end, cue).is_some_and(|start| stands_apart(atoms, start, cue)))
+    };
+    (start - gap..=start).any(ends_in)
+}
+
 /// Returns true if a cue follows this position.
 pub(super) fn follows(atoms: &[Atom], end: usize) -> bool {
     let gap = atoms[end..].iter().take(3).take_while(|atom| !atom.plain.is_alphanumeric()).count();
@@ -120,7 +162,8 @@ fn start_of(atoms: &[Atom], end: usize, cue: &str) -> Option<usize> {
         let is_symbol = |atom: &&Atom| !atom.plain.is_alphanumeric() && atom.plain != letter;
         let gap =
             if index == 0 { 0 } else { atoms[..start].iter().rev().take(WIDEST_GAP).take_while(is_symbol).count() };
-        start = (start - gap).checked_sub(1).filter(|&index| atoms[index].plain == letter)?;
+        let is_letter = |plain: char| plain == letter || similar_characters().letter_of(plain) == Some(letter);
+        start = (start - gap).checked_sub(1).filter(|&index| is_letter(atoms[index].plain))?;
     }
     Some(start)
 }

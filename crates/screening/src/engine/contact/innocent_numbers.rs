@@ -20,6 +20,20 @@ const SAYINGS: &[&[u8]] = &[
 /// Words before a number that is no account: of papers and goods, and of numbers from which a hexagram is cast.
 const LABELS: &[&str] = &[
     "编号",
+    "证号",
+    "考号",
+    "成绩",
+    "分数",
+    "开奖",
+    "考试",
+    "双色球",
+    "大乐透",
+    "七星彩",
+    "排列",
+    "福彩",
+    "体彩",
+    "点券",
+    "积分",
     "序号",
     "单号",
     "订单",
@@ -84,6 +98,7 @@ pub(super) fn length(chain: &[Group], atoms: &[Atom]) -> usize {
         line_titles(chain, atoms),
         national_standard(chain, atoms),
         version(chain, atoms),
+        marks(chain, atoms),
         unannounced_progression(chain, atoms),
     ];
     rules.iter().map(|rule| rule(chain)).chain(with_atoms).max().unwrap_or(0)
@@ -115,6 +130,7 @@ pub(super) fn is_pattern(digits: &[u8]) -> bool {
         || is_binary(digits)
         || is_square(digits)
         || is_saying(digits)
+        || is_counted(digits)
 }
 
 /// Returns true for 13579 24680 and 111222333: parts of three digits or more, each with one step between its digits.
@@ -131,6 +147,20 @@ fn has_regular_steps(digits: &[u8]) -> bool {
     start == digits.len()
 }
 
+/// Returns true for 24681012: numbers with one difference, one after another.
+fn is_counted(digits: &[u8]) -> bool {
+    let value = |part: &[u8]| part.iter().fold(0, |value, digit| value * 10 + u32::from(*digit));
+    let counts = |first: usize, second: usize| {
+        let (start, next) = (value(&digits[..first]), value(&digits[first..second]));
+        let step = next.checked_sub(start).filter(|step| *step > 0);
+        step.is_some_and(|step| {
+            let written = (0..).map(|index| start + index * step).flat_map(|value| value.to_string().into_bytes());
+            written.zip(digits).all(|(written, digit)| written - b'0' == *digit)
+        })
+    };
+    digits.len() >= SHORTEST_PERIODIC && (1..=2).any(|first| (first..=2).any(|second| counts(first, first + second)))
+}
+
 /// Returns true for 12121212 and 123123123.
 fn is_periodic(digits: &[u8]) -> bool {
     digits.len() >= SHORTEST_PERIODIC && (1..=3).any(|period| digits[period..] == digits[..digits.len() - period])
@@ -145,6 +175,13 @@ fn is_square(digits: &[u8]) -> bool {
 pub(super) fn is_arrangement(chain: &[Group]) -> bool {
     let is_in = |value: usize| chain.iter().any(|group| group.value().is_some_and(|other| other as usize == value));
     (5..=12).contains(&chain.len()) && (1..=chain.len()).all(is_in)
+}
+
+/// Returns true for 03 07 12 19 25 31: five numbers or more of two digits, each greater than the one before.
+pub(super) fn are_ascending(chain: &[Group]) -> bool {
+    let pairs = chain.windows(2).take(MAX_SEQUENCE);
+    let is_next = |pair: &&[Group]| pair.iter().all(|group| group.digits.len() == 2) && pair[0].digits < pair[1].digits;
+    pairs.take_while(is_next).count() >= 4
 }
 
 /// Returns true for 146·258·369 and for 816 357 492: three rows of three digits that are in order or have one sum, as in
@@ -261,7 +298,9 @@ fn date(chain: &[Group]) -> usize {
     if is_year(first) && is_within(second, 12) && joins(&second.gap, DATE_SIGNS) {
         let day = chain.get(2).filter(|day| is_within(day, 31) && joins(&day.gap, DATE_SIGNS));
         let length = if day.is_some() { 3 } else { 2 };
-        return length + chain.get(length).map_or(0, |_| clock(&chain[length..]).max(hours(&chain[length..])));
+        let rest = &chain[length..];
+        let is_other_date = rest.first().is_some_and(is_year) && date(rest) > 2;
+        return length + if rest.is_empty() || is_other_date { 0 } else { clock(rest).max(hours(rest)) };
     }
     if is_year(first) && is_month_and_day(second) && joins(&second.gap, DATE_SIGNS) {
         return 2;
@@ -353,6 +392,18 @@ fn measures(chain: &[Group]) -> usize {
         }
         _ => 0,
     }
+}
+
+/// 98 95 87 92 100: four numbers or more up to 150 that no cue announces.
+fn marks(chain: &[Group], atoms: &[Atom]) -> usize {
+    let is_mark = |(index, group): &(usize, &Group)| {
+        matches!(group.digits.len(), 2..=3)
+            && group.digits[0] > 0
+            && group.value().is_some_and(|value| value <= 150)
+            && (*index == 0 || matches!(group.gap.as_str(), " " | "、" | ","))
+    };
+    let length = chain.iter().enumerate().take(MAX_SEQUENCE).take_while(is_mark).count();
+    if length >= 4 && cues::before(atoms, chain[0].first).is_none() { length } else { 0 }
 }
 
 /// A progression that no cue announces as an account number.

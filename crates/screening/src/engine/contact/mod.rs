@@ -70,16 +70,24 @@ pub fn is_assigned_nickname<'word>(nickname: &str, mut words: impl Iterator<Item
 /// Returns the contacts in a text, in its order.
 pub fn contacts(text: &str) -> Vec<Match> {
     let atoms = atoms::read(text);
-    let mut found = addresses::find(&atoms);
-    found.extend(numbers::find(&atoms));
-    found.sort_by_key(|contact| contact.first);
+    let numbers = atoms::with_digits(&atoms);
+    let mut found: Vec<Match> = Vec::new();
+    let mut describe = |atoms: &[Atom], contacts: Vec<Contact>| {
+        found.extend(contacts.into_iter().map(|contact| described(text, atoms, &contact)));
+    };
+    describe(&atoms, addresses::find(&atoms));
+    if let Some(unspaced) = atoms::unspaced(&atoms) {
+        describe(&unspaced, addresses::find(&unspaced));
+    }
+    describe(&numbers, numbers::find(&numbers));
+    found.sort_by_key(|contact| contact.start);
     let mut end = 0;
     found.retain(|contact| {
-        let is_apart = contact.first >= end;
-        end = end.max(contact.last + 1);
+        let is_apart = contact.start >= end;
+        end = end.max(contact.end);
         is_apart
     });
-    found.into_iter().map(|contact| described(text, &atoms, &contact)).collect()
+    found
 }
 
 fn described(text: &str, atoms: &[Atom], contact: &Contact) -> Match {

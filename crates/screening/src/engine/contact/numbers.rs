@@ -76,7 +76,10 @@ fn chains(atoms: &[Atom]) -> Vec<Vec<Group>> {
 
 /// Returns the number of groups that make a phone number.
 fn phone_groups(chain: &[Group]) -> Option<usize> {
-    if innocent_numbers::is_arrangement(chain) || innocent_numbers::is_date_or_decimal(chain) {
+    if innocent_numbers::is_arrangement(chain)
+        || innocent_numbers::are_ascending(chain)
+        || innocent_numbers::is_date_or_decimal(chain)
+    {
         return None;
     }
     let mut digits = Vec::new();
@@ -125,7 +128,10 @@ fn kind_of(groups: &[Group], atoms: &[Atom]) -> Option<ContactKind> {
         || (groups.len() >= SHORTEST && groups.iter().all(|group| group.digits.len() == 1));
     let is_contact = (SHORTEST..=LONGEST).contains(&digits.len())
         && (is_announced || is_disguised || is_alone(atoms, first, last))
-        && (is_announced || !(innocent_numbers::are_rows(groups) || innocent_numbers::is_arrangement(groups)))
+        && (is_announced
+            || !(innocent_numbers::are_rows(groups)
+                || innocent_numbers::are_ascending(groups)
+                || innocent_numbers::is_arrangement(groups)))
         && !innocent_numbers::is_pattern(&digits)
         && !innocent_numbers::has_unit(atoms, last)
         && !innocent_numbers::is_labelled(atoms, first);

@@ -56,6 +56,22 @@ fn finds_each_kind() {
         ("abc2024丶com", "url", "abc2024丶com"),
         ("48213077 @ qq . com", "mail", "48213077 @ qq . com"),
         ("abc (at) gmail (dot) com", "mail", "abc (at) gmail (dot) com"),
+        ("138oo138ooo", "phone", "138oo138ooo"),
+        ("l5O 2233 4455", "phone", "l5O 2233 4455"),
+        ("有资源加 48213o771", "contact", "48213o771"),
+        ("幺三八洞洞幺三八洞洞洞", "phone", "幺三八洞洞幺三八洞洞洞"),
+        ("打开103.45.67.89:8080", "url", "103.45.67.89:8080"),
+        ("w w w . a b c . c o m", "url", "w w w . a b c . c o m"),
+        ("abc2024。c0m", "url", "abc2024。c0m"),
+        ("abc2024【.】com", "url", "abc2024【.】com"),
+        ("bit.ly/3abcde", "url", "bit.ly/3abcde"),
+        ("a b c @ q q . c o m", "mail", "a b c @ q q . c o m"),
+        ("溦信：abc2024", "wechat", "abc2024"),
+        ("V信 2024abc", "wechat", "2024abc"),
+        ("✈️@lucky_88", "telegram", "lucky_88"),
+        ("🐧48213077", "qq", "48213077"),
+        ("whatsapp +852 9123 4567", "phone", "852 9123 4567"),
+        ("抖音号：lucky_88", "contact", "lucky_88"),
     ] {
         assert_eq!(found(text), [(kind.to_owned(), contact.to_owned())], "{text}");
         let matched = &contacts(text)[0];
@@ -156,6 +172,15 @@ fn exempts_other_numbers() {
         "iPhone · Pro",
         "010101 101010",
         "7788 9966",
+        "24681012",
+        "03 07 12 19 25 31",
+        "02 09 15 21 28 33+07",
+        "语数英 98 95 87 92 100",
+        "准考证号 1101051990",
+        "2026-05-20 2026-06-18 2026-10-01",
+        "192.168.1.1:8080",
+        "lol 2333333",
+        "10l 20l",
     ] {
         assert_eq!(found(text), [], "{text}");
     }
