@@ -19,7 +19,7 @@ const PAIRS: &[(&str, &str)] = &[
     // Coptic.
     ("ⲁⲃⲉⲓⲕⲙⲛⲟⲣⲥⲧⲩⲭ", "abeikmnopctyx"),
     // Currency signs.
-    ("¢₵", "cc"),
+    ("¢₵⭕", "cco"),
     // Armenian.
     ("օսոհցզյլՏՍՕԼ", "ounhgqjlsuol"),
     // Latin letters with strokes and hooks, and phonetic letters.

@@ -126,6 +126,8 @@ impl Matcher {
         let mut recombined = Recombined::default();
         // The position before a filler of two letters.
         let mut before_pair = ScanPosition::BEGUN;
+        // The position before particles, or before Latin letters.
+        let mut before_small = ScanPosition::BEGUN;
         // Not zero while there is a second position.
         let mut is_recombined = 0;
         for (place, character) in text.char_indices() {
@@ -166,14 +168,19 @@ impl Matcher {
                 }
                 if filler != 0 && entry & SYMBOL != UNKNOWN {
                     // A digit behind a Latin letter may be a tone; other Latin letters and digits side by side are words.
-                    let is_inside_word = entry & LEET != 0 || entry & LATIN != 0 && previous_entry & LEET == 0;
+                    let is_inside_word =
+                        entry & LEET != 0 || entry & LATIN != 0 && previous_entry & (LEET | PARTICLE) == 0;
                     if !is_inside_word {
-                        for position in [before, before_pair] {
+                        for position in [before, before_pair, before_small] {
                             self.follow_filler(position, previous_entry, &text[place..], &mut scan.others);
                         }
                     }
                 }
                 before_pair = if entry & previous_entry & FILLER != 0 { before } else { ScanPosition::BEGUN };
+            }
+            // Particles and Latin letters side by side may be one filler.
+            if (entry & (PARTICLE | LATIN)).min(1) > (previous_entry & (PARTICLE | LATIN)).min(1) {
+                before_small = start;
             }
             (before, previous, previous_entry) = (start, character, entry);
         }

@@ -21,6 +21,7 @@ mod dictionary;
 mod segmentation;
 mod bopomofo;
 mod emoji_letters;
+mod emoji_names;
 mod readings;
 mod text_readings;
 mod similar_characters;

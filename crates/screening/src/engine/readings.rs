@@ -4,6 +4,8 @@
 //! An emoji with a letter may only separate letters, a cross may stand for an x, and bopomofo for its romanisation. One or
 //! two digits or Latin letters, also in brackets, a stroke or a kana between two Han characters may be fillers.
 
+use pinyin::ToPinyin;
+
 use super::{
     bopomofo,
     candidate::ByteSpan,
@@ -28,6 +30,11 @@ const SCRIPTS: [std::ops::RangeInclusive<char>; 5] = [
 const AFTER_ONE: &str = "试下看次点起种般样些直番遍回趟阵句声步个";
 /// Particles that fill gaps between Han characters, and are words in most texts.
 const PARTICLES: &str = "个的了下着过吧呢啊吗嘛哦呀把";
+/// Pronouns, which fill gaps only after a word of contact: 加我的微信.
+const PRONOUNS: &str = "我你您咱们他她";
+const CONTACT_WORDS: &str = "加进扫搜找约";
+/// Maximum letters between a word of contact and the rest of a word.
+const MAX_SMALL_WORDS: usize = 5;
 /// Maximum letters of a filler.
 const MAX_FILLER: usize = 2;
 /// Maximum letters of a filler with the symbols around them.
@@ -96,7 +103,7 @@ struct Piece {
 pub(super) fn fillers() -> impl Iterator<Item = (char, Filler)> {
     let scripts = SCRIPTS.into_iter().flatten().filter(|&letter| folding().fold(letter) == Fold::Letter(letter));
     let strokes = STROKES.chars().chain(scripts).map(|stroke| (stroke, Filler::Stroke));
-    strokes.chain(PARTICLES.chars().map(|particle| (particle, Filler::Particle)))
+    strokes.chain(PARTICLES.chars().chain(PRONOUNS.chars()).map(|particle| (particle, Filler::Particle)))
 }
 
 /// Returns the characters that indicate a second spelling.
@@ -173,11 +180,21 @@ impl<'text> Fillers<'text> {
         let (before, after) = (neighbour(index.checked_sub(1)), neighbour(Some(index + 1)));
         let is_stroke = |index: Option<usize>| neighbour(index).is_some_and(|letter| STROKES.contains(letter));
         // 一 begins many words and phrases, such as 测一试, but not if the next gap has a stroke too.
+        if particles && self.follows_contact_word(index) {
+            return PRONOUNS.contains(letter) || PARTICLES.contains(letter) || letter == '一';
+        }
         let is_word = letter == '一'
             && after.is_some_and(|after| AFTER_ONE.contains(after) || dictionary().contains(&['一', after]))
             && !is_stroke(index.checked_sub(2))
             && !is_stroke(Some(index + 2));
         !is_word && is_filler(letter, before, after, particles)
+    }
+
+    /// Returns true if only small words stand between a word of contact and the letter with this index.
+    fn follows_contact_word(&self, index: usize) -> bool {
+        let mut letters = self.pieces[..index].iter().rev().take(MAX_SMALL_WORDS).map_while(|piece| piece.letter);
+        let is_small = |letter: &char| PRONOUNS.contains(*letter) || PARTICLES.contains(*letter) || *letter == '一';
+        letters.find(|letter| !is_small(letter)).is_some_and(|letter| CONTACT_WORDS.contains(letter))
     }
 }
 
@@ -201,7 +218,11 @@ fn pieces_of(text: &str) -> impl Iterator<Item = Piece> {
             length: character.len_utf8(),
             letter,
             may_be_filler: letter.is_some_and(|letter| {
-                letter.is_ascii() || is_foreign(letter) || STROKES.contains(letter) || PARTICLES.contains(letter)
+                letter.is_ascii()
+                    || is_foreign(letter)
+                    || STROKES.contains(letter)
+                    || PARTICLES.contains(letter)
+                    || PRONOUNS.contains(letter)
             }),
             is_symbol: fold == Fold::Separator && !character.is_whitespace(),
         })
@@ -217,17 +238,29 @@ fn enclosed_fillers(pieces: &[Piece]) -> Vec<Replaced> {
         |piece: &Piece| piece.letter.is_some_and(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase());
     for (index, before) in pieces.iter().enumerate().filter(|(_, piece)| is_han(piece)) {
         let rest = &pieces[index + 1..];
+        found.extend(own_reading(before, rest).iter().map(|piece| Replaced { place: piece.place, is_doubtful: false }));
         let length = rest.iter().take(MAX_ENCLOSED).take_while(|piece| is_filler(piece) || piece.is_symbol).count();
         let Some(after) = rest.get(length).filter(|piece| is_han(piece)) else { continue };
         let letters: Vec<&Piece> = rest[..length].iter().filter(|piece| is_filler(piece)).collect();
         // Two letters may be a count, such as 第12回, or a name, such as 加QQ群.
         let is_pair = letters.len() > 1;
         let is_counted = || before.letter == Some('第') || after.letter.is_some_and(|letter| UNITS.contains(letter));
-        if (1..=MAX_FILLER).contains(&letters.len()) && length > 1 && !(is_pair && is_counted()) {
+        let is_reading = !own_reading(before, rest).is_empty();
+        if !is_reading && (1..=MAX_FILLER).contains(&letters.len()) && length > 1 && !(is_pair && is_counted()) {
             found.extend(letters.into_iter().map(|piece| Replaced { place: piece.place, is_doubtful: is_pair }));
         }
     }
     found
+}
+
+/// Returns the letters after a character that romanise it, also in brackets: 微(wei)信.
+fn own_reading<'pieces>(character: &Piece, rest: &'pieces [Piece]) -> &'pieces [Piece] {
+    let reading = character.letter.and_then(|letter| letter.to_pinyin()).map_or("", ::pinyin::Pinyin::plain);
+    let start = rest.iter().take(2).take_while(|piece| piece.is_symbol).count();
+    let latin = |piece: &&Piece| piece.letter.is_some_and(|letter| letter.is_ascii_lowercase());
+    let letters = &rest[start..start + rest[start..].iter().take(reading.len() + 1).take_while(latin).count()];
+    let is_own = letters.len() > 1 && letters.iter().filter_map(|piece| piece.letter).eq(reading.chars());
+    if is_own { letters } else { &[] }
 }
 
 fn is_foreign(letter: char) -> bool {

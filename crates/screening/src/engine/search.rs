@@ -138,6 +138,17 @@ impl Engine {
                 ..hit
             }));
         }
+        for second in [false, true] {
+            if others.spelled
+                && !self.is_full(&mut found)
+                && let Some(reading) = readings.named(second)
+            {
+                let is_named =
+                    |hit: &Hit| self.words.is_sounding(hit.word) && !reading.replaced_in(&hit.span).is_empty();
+                let hits = find(&reading.text, Views::All, &is_named).0.into_iter().filter(is_named);
+                found.extend(hits.map(|hit| Hit { way: MatchWay::Fuzzy, span: hit.span.within(text), ..hit }));
+            }
+        }
         if others.fillers
             && !self.is_full(&mut found)
             && let Some(reading) = readings.without_fillers()
@@ -226,7 +237,8 @@ impl Engine {
         let pattern = self.words.pattern(hit.word);
         let is_han = || {
             pattern.spacing.is_none()
-                && pattern.letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic)
+                && (pattern.letters.iter().all(|&letter| class_of(letter) == LetterClass::Ideographic)
+                    || matches!(pattern.letters[..], ['加', ..]))
         };
         let replaced = reading.replaced_in(&hit.span);
         let is_filled = match hit.way {

@@ -152,6 +152,21 @@ const ENGLISH: &[&str] = &[
     "zone",
 ];
 
+/// Latin letters that are written for others.
+const ALIKE: &[(&[char], &[char])] = &[
+    (&['f'], &['p', 'h']),
+    (&['c', 'k'], &['k']),
+    (&['c', 'k'], &['q']),
+    (&['c'], &['k']),
+    (&['k'], &['c']),
+    (&['s'], &['z']),
+    (&['u'], &['v']),
+    (&['i'], &['y']),
+    (&['x'], &['k', 's']),
+    (&['x'], &['c', 'k', 's']),
+    (&['o'], &['0', '0']),
+];
+
 /// A spelling of a word other than the listed one. Small, because a word has many: its letters are written when needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spelling {
@@ -171,6 +186,8 @@ pub(super) enum Spelling {
     Backwards,
     /// A plus sign for 加 at the beginning.
     Plus,
+    /// The misspelling of a Latin word with this number.
+    Masked(u8),
 }
 
 /// The letters of a spelling, and its gaps.
@@ -191,6 +208,7 @@ impl Spelling {
             Self::Initial(place) if is_taboo(word[usize::from(place)]) => MatchWay::Sound,
             Self::Initial(_) => MatchWay::Initial,
             Self::Backwards => MatchWay::Reversed,
+            Self::Masked(_) => MatchWay::Shape,
         }
     }
 
@@ -213,6 +231,7 @@ impl Spelling {
                 unspaced(word.iter().enumerate().map(shown).collect())
             }
             Self::Backwards => unspaced(word.iter().rev().copied().collect()),
+            Self::Masked(number) => unspaced(masked(word).into_iter().nth(number.into()).unwrap_or_default()),
             Self::Plus => {
                 let spacing = Spacing { required: vec![(0, '+')], ..Spacing::default() };
                 Spelled { letters: word[1..].to_vec(), spacing: Some(spacing) }
@@ -239,6 +258,7 @@ impl Spelling {
                 MIXED_WORDS.split_whitespace().any(|word| word == text)
             }
             Self::Plus => false,
+            Self::Masked(_) => letters == word,
             Self::Romanised(_) | Self::SecondReading { .. } => is_innocent(&letters),
         }
     }
@@ -260,9 +280,37 @@ pub(super) fn spellings(word: &[char], by_sound: bool) -> impl Iterator<Item = S
     let backwards = is_spoken.then_some(Spelling::Backwards);
     let capitals = digits.is_some().then_some(Spelling::Capitals);
     let plus = (by_sound && matches!(word, ['加', second, _, ..] if *second != '我')).then_some(Spelling::Plus);
+    let is_latin = by_sound && word.len() >= MIN_READING_LENGTH && word.iter().all(char::is_ascii_lowercase);
+    let masked = if is_latin { masked(word).len() as u8 } else { 0 };
+    let plus = plus.into_iter().chain((0..masked).map(Spelling::Masked));
     let all =
         plus.into_iter().chain(digits).chain(capitals).chain(romanised).chain(second).chain(initials).chain(backwards);
     all.filter(|spelling| !spelling.is_innocent(word))
+}
+
+/// Returns the usual misspellings of a Latin word that hide it: a vowel dropped, letters doubled or exchanged, or letters that
+/// sound alike.
+fn masked(word: &[char]) -> Vec<Vec<char>> {
+    let with =
+        |range: std::ops::Range<usize>, other: &[char]| [&word[..range.start], other, &word[range.end..]].concat();
+    let mut all = Vec::new();
+    for (index, &letter) in word.iter().enumerate() {
+        if index > 0 {
+            if "aeiou".contains(letter) {
+                all.push(with(index..index + 1, &[]));
+            }
+            all.push(with(index..index + 1, &[letter, letter]));
+            if let Some(&next) = word.get(index + 1) {
+                all.push(with(index..index + 2, &[next, letter]));
+            }
+        }
+        for (sound, other) in ALIKE {
+            if word[index..].starts_with(sound) {
+                all.push(with(index..index + sound.len(), other));
+            }
+        }
+    }
+    all
 }
 
 /// Returns the Han numeral of a digit.

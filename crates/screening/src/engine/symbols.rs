@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::HashMap};
 use super::{
     code_point_table::CodePointTable,
     confusables::leet_class,
-    emoji_letters,
+    emoji_letters, emoji_names,
     folding::{Fold, LetterClass, class_of, folding},
     letters::leet_signs,
     lexicon::Lexicon,
@@ -127,7 +127,8 @@ pub(super) fn symbol_table(equivalence: Equivalence, alphabet: &[char], is_sound
     if equivalence == Equivalence::Plain {
         mark_parts(&mut table);
         emoji_letters::signs().for_each(|sign| table.set(sign, table.get(sign) | EMOJI_LETTER));
-        readings::respelled().for_each(|sign| table.set(sign, table.get(sign) | RESPELLED));
+        let named = emoji_names::signs().filter(|_| is_sounding);
+        readings::respelled().chain(named).for_each(|sign| table.set(sign, table.get(sign) | RESPELLED));
         for (letter, filler) in readings::fillers().filter(|&(_, filler)| is_sounding || filler == Filler::Stroke) {
             let flag = if filler == Filler::Particle { PARTICLE } else { FILLER };
             table.set(letter, table.get(letter) | flag);

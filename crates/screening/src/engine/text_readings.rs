@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::{
-    emoji_letters,
+    emoji_letters, emoji_names,
     letters::LetteredText,
     readings::{self, Fillers, Reading},
     similar_characters,
@@ -19,6 +19,7 @@ pub(super) struct TextReadings<'text> {
     without_fillers: OnceCell<Option<Reading>>,
     without_particles: OnceCell<Option<Reading>>,
     resembled: OnceCell<Option<Reading>>,
+    named: [OnceCell<Option<Reading>>; 2],
 }
 
 impl<'text> TextReadings<'text> {
@@ -32,6 +33,7 @@ impl<'text> TextReadings<'text> {
             without_fillers: OnceCell::new(),
             without_particles: OnceCell::new(),
             resembled: OnceCell::new(),
+            named: [OnceCell::new(), OnceCell::new()],
         }
     }
 
@@ -63,6 +65,11 @@ impl<'text> TextReadings<'text> {
     /// Returns the text with the letters that its characters resemble.
     pub(super) fn resembled(&self) -> Option<&Reading> {
         self.resembled.get_or_init(|| similar_characters::resembled(self.text)).as_ref()
+    }
+
+    /// Returns the text with its emoji as the characters of their first or second names.
+    pub(super) fn named(&self, second: bool) -> Option<&Reading> {
+        self.named[usize::from(second)].get_or_init(|| emoji_names::named(self.text, second)).as_ref()
     }
 
     fn fillers(&self) -> &Fillers<'text> {
