@@ -126,8 +126,8 @@ impl Matcher {
         let mut recombined = Recombined::default();
         // The position before a filler of two letters.
         let mut before_pair = ScanPosition::BEGUN;
-        // The position before particles, or before Latin letters.
-        let mut before_small = ScanPosition::BEGUN;
+        // The position before a longer filler, such as particles or a romanisation, and the place of its last letter.
+        let (mut before_run, mut run_end, mut previous_place) = (ScanPosition::BEGUN, usize::MAX, 0);
         // Not zero while there is a second position.
         let mut is_recombined = 0;
         for (place, character) in text.char_indices() {
@@ -171,17 +171,21 @@ impl Matcher {
                     let is_inside_word =
                         entry & LEET != 0 || entry & LATIN != 0 && previous_entry & (LEET | PARTICLE) == 0;
                     if !is_inside_word {
-                        for position in [before, before_pair, before_small] {
-                            self.follow_filler(position, previous_entry, &text[place..], &mut scan.others);
+                        let is_run = run_end == previous_place;
+                        for position in [before, before_pair, if is_run { before_run } else { before_pair }] {
+                            if position.last() != UNKNOWN {
+                                self.follow_filler(position, previous_entry, &text[place..], &mut scan.others);
+                            }
                         }
                     }
                 }
                 before_pair = if entry & previous_entry & FILLER != 0 { before } else { ScanPosition::BEGUN };
+                if filler != 0 && entry & (FILLER | PARTICLE) != 0 {
+                    before_run = if run_end == previous_place { before_run } else { before };
+                    run_end = place;
+                }
             }
-            // Particles and Latin letters side by side may be one filler.
-            if (entry & (PARTICLE | LATIN)).min(1) > (previous_entry & (PARTICLE | LATIN)).min(1) {
-                before_small = start;
-            }
+            previous_place = place;
             (before, previous, previous_entry) = (start, character, entry);
         }
         scan.may_be_leet = seen & (LATIN | LEET) == LATIN | LEET;
@@ -193,9 +197,6 @@ impl Matcher {
     /// Looks for words that continue behind a filler, the previous letter, from a position before it.
     #[inline(never)]
     fn follow_filler(&self, before: ScanPosition, filler: u32, rest: &str, others: &mut OtherReadings) {
-        if before.last() == UNKNOWN {
-            return;
-        }
         let is_particle = filler & PARTICLE != 0;
         let is_known = if is_particle { others.particles } else { others.fillers };
         if !is_known && self.may_end_in(before, rest) {
