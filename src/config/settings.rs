@@ -363,6 +363,8 @@ declare::settings! {
             "Reject nicknames and signatures that contain a contact: a phone number, an account of QQ, WeChat or Telegram, a URL or a mail address, in any script. Applies only when the word list decides.";
         assigned_nicknames: Vec<String> = "用户, 手机用户, 微信用户, 新用户, 游客, 易友, user, user_, guest",
             "Words that apps put before a number in the nickname of a new user, such as 用户12345678, besides `brand.name`. These nicknames are not contact numbers.";
+        slang: bool = "true",
+            "Look for slang, abbreviations and cover words of abuse, gambling, pornography, fraud and contact as well, besides the word list. Texts with them are reviewed unless `moderation.match_rules` says otherwise for words of severity `low`.";
         match_rules: Vec<MatchRule> = "",
             "Rules for texts with a listed word. A rule names a type or tag of the word, the way it was found and the content type; `any` stands for all. A severity (`low`, `medium`, `high`) may follow. The action is `block`, `review` (the text passes and moderators see it) or `mask` (the word is replaced by ＊). The first rule that applies decides. By default words of severity `low` and the ways `fuzzy`, `initial`, `shape` and `reversed` are reviewed and all others blocked. Example: [\"ads any question: mask\", \"any sound nickname: review\", \"any any any high: block\"].";
         suspension_rules: Vec<SuspensionRule> = "",

@@ -27,6 +27,8 @@ const MAX_PATCHES: usize = 256;
 /// The word list of this process.
 pub struct ActiveWordList {
     store: Store,
+    /// True to look for the words of the list of slang as well.
+    has_slang: bool,
     active: RwLock<Option<Arc<CompiledWordList>>>,
     /// Held briefly while the list is replaced.
     replacing: Mutex<()>,
@@ -50,8 +52,8 @@ pub struct CompiledWordList {
 }
 
 impl ActiveWordList {
-    pub fn new(store: Store) -> Self {
-        Self { store, active: RwLock::default(), replacing: Mutex::default(), compiling: Mutex::default() }
+    pub fn new(store: Store, has_slang: bool) -> Self {
+        Self { store, has_slang, active: RwLock::default(), replacing: Mutex::default(), compiling: Mutex::default() }
     }
 
     /// Returns the current list. The first caller of the process compiles it.
@@ -121,7 +123,7 @@ impl ActiveWordList {
 
     /// Compiles the stored list without blocking changes.
     fn compile(&self) -> Result<Arc<CompiledWordList>> {
-        let fresh = CompiledWordList::compiled(&self.store)?;
+        let fresh = CompiledWordList::compiled(&self.store, self.has_slang)?;
         let _changing = lock_unpoisoned(&self.replacing);
         let with_changes = match self.changes_since(&fresh)? {
             Changes::None => fresh,
@@ -153,8 +155,14 @@ impl ActiveWordList {
 
 impl CompiledWordList {
     /// Loads and compiles the stored list.
-    fn compiled(store: &Store) -> Result<Self> {
-        let (version, words, allowed) = store.read(words::all_in)?;
+    fn compiled(store: &Store, has_slang: bool) -> Result<Self> {
+        let (version, words, allowed) = store.read(|tx| {
+            let (version, mut words, allowed) = words::all_in(tx)?;
+            if has_slang {
+                words.extend(words::slang_in(tx)?);
+            }
+            Ok((version, words, allowed))
+        })?;
         let begun = Instant::now();
         let base = Arc::new(Engine::build(&words, &allowed));
         let compiled_in = begun.elapsed();

@@ -20,7 +20,7 @@ impl Moderation {
     pub fn new(core: Core, moderator: Option<Box<dyn TextModerator>>) -> Self {
         let settings = &core.config.moderation;
         Self {
-            word_list: ActiveWordList::new(core.store.clone()),
+            word_list: ActiveWordList::new(core.store.clone(), settings.slang),
             external: ExternalModerator::new(moderator, core.clock.clone(), settings),
             external_quota: ExternalQuota::default(),
             shadow_sampler: ShadowSampler::new(settings.shadow_sample_rate),

@@ -14,5 +14,5 @@ pub use entry::{UNTYPED, check, check_phrase, parse_tags};
 pub use file::{CSV_HEADER, ImportOptions, SkippedLine, csv_field, parse, to_csv_line};
 pub use rows::{
     KindCount, WordEntry, WordListStatistics, WordQuery, add_in, add_many_in, all_in, allow_in, allowed_in, are_seeded,
-    disallow_in, find_in, list_in, remove_in, seed, sorted_by_normal_form, statistics_in,
+    disallow_in, find_in, list_in, remove_in, seed, slang_in, sorted_by_normal_form, statistics_in,
 };

@@ -1,12 +1,12 @@
 //! Rows of words and allowed phrases.
 
 use super::{
-    changes::{log_change_in, log_reload_in, version_in},
+    changes::{WordChange, log_change_in, log_reload_in, state_in, version_in},
     entry::{UNTYPED, word_of},
 };
 use crate::{
     domain::{
-        moderation::engine::{Word, normalise},
+        moderation::engine::{Severity, Word, normalise},
         operations::settings,
     },
     error::{Code, Error, Result},
@@ -16,6 +16,7 @@ use crate::{
 
 const DEFAULT_WORDS: &str = include_str!("../../../../assets/words.tsv");
 const DEFAULT_ALLOWED: &str = include_str!("../../../../assets/allowed-words.tsv");
+const SLANG: &str = include_str!("../../../../assets/slang.tsv");
 const SEEDED: &str = "words.seeded";
 /// A stored word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,6 +222,19 @@ pub fn all_in(tx: &Read<'_>) -> Result<(i64, Vec<Word>, Vec<String>)> {
     let sql = "select word, type, by_sound, severity, tags, content_types from words order by folded";
     let words = tx.all(sql, (), |row| word_of(row, 0))?;
     Ok((version_in(tx)?, words, allowed_in(tx)?))
+}
+
+/// Returns the words of the list of slang that the stored list lacks. Texts with them are reviewed.
+pub fn slang_in(tx: &Read<'_>) -> Result<Vec<Word>> {
+    let mut words = Vec::new();
+    for line in lines(SLANG) {
+        let mut fields = line.split('\t').map(ToOwned::to_owned);
+        let (text, kind) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        if matches!(state_in(tx, &normalise(&text))?, WordChange::Removed(_)) {
+            words.push(Word { text, kind, severity: Severity::Low, ..Word::default() });
+        }
+    }
+    Ok(words)
 }
 
 /// Returns statistics about the word list.
