@@ -244,5 +244,6 @@ fn export(common: &Common, app: &App, format: Format) -> Result<()> {
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
     let ruling = moderation::moderate_locally(&app.moderation, content_type, text)?;
-    common.show(&TextTested::of(content_type, ruling))
+    let acquitted = moderation::acquitted_words(&app.moderation, content_type, text)?;
+    common.show(&TextTested::of(content_type, ruling, acquitted))
 }

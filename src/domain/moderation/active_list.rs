@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::engine::{ContentType, Engine, Match, Word, normalise};
+use super::engine::{AcquittedWord, ContentType, Engine, Match, Word, normalise};
 use crate::{
     concurrency::lock::lock_unpoisoned,
     domain::moderation::words::{self, Changes, WordChange},
@@ -234,6 +234,17 @@ impl CompiledWordList {
         let place = |found: &Match| (found.start, Reverse(found.end));
         found.sort_by(|left, right| place(left).cmp(&place(right)).then_with(|| left.word.cmp(&right.word)));
         found
+    }
+
+    /// Returns the listed words that a text seems to have, and that the words around them acquit.
+    pub fn acquitted(&self, content_type: ContentType, text: &str) -> Vec<AcquittedWord> {
+        let engines = std::iter::once(&*self.base).chain(&self.delta);
+        let found = engines.flat_map(|engine| engine.acquitted(content_type, text));
+        found.filter(|found| !self.replaced.contains(&normalise(&found.word)) || self.is_added(&found.word)).collect()
+    }
+
+    fn is_added(&self, word: &str) -> bool {
+        self.added.iter().any(|added| added.text == word)
     }
 
     /// Drops matches of other detectors that lie in an allowed phrase.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    engine::{ContentType, contacts, is_assigned_nickname},
+    engine::{AcquittedWord, ContentType, contacts, is_assigned_nickname},
     external_moderator::{self, NO_PERMIT},
     match_actions::MatchActions,
     policy::{self, Policy, Service},
@@ -284,6 +284,12 @@ pub fn record(core: &Core, user: UserId, content_type: ContentType, text: &str, 
 
 fn actions(core: &Core, content_type: ContentType) -> MatchActions<'_> {
     MatchActions { rules: &core.config.moderation.match_rules, content_type }
+}
+
+/// Returns the listed words that a text seems to have, and that the words around them acquit. Blocks if the list has to be
+/// compiled.
+pub fn acquitted_words(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Vec<AcquittedWord>> {
+    Ok(moderation.word_list.get()?.acquitted(content_type, text))
 }
 
 /// Decides about a text by the word list.

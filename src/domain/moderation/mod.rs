@@ -26,8 +26,8 @@ pub mod shadow_mode;
 pub mod status;
 
 pub use check::{
-    AnswerRuling, Refusal, ScreenedField, Screening, check_answer, check_rate_limits, is_external_active, moderate,
-    moderate_locally, record, rejected, screen, screen_question,
+    AnswerRuling, Refusal, ScreenedField, Screening, acquitted_words, check_answer, check_rate_limits,
+    is_external_active, moderate, moderate_locally, record, rejected, screen, screen_question,
 };
 pub use ruling::{LOCAL, REPLACEMENT, Ruling};
 pub use screening::{engine, risk};

@@ -9,7 +9,7 @@ use crate::{
     domain::moderation::{
         self, Ruling,
         adviser::{self, WordAdvice},
-        engine::{ContentType, ContentTypes, Match, Severity, Word},
+        engine::{AcquittedWord, ContentType, ContentTypes, Match, Severity, Word},
         phrase_warning::PhraseWarning,
         status,
         word_list::{self, WordChoice},
@@ -539,11 +539,35 @@ pub struct TextTested {
     matches: Vec<FoundWord>,
     #[schema(example = "一起***吧")]
     masked_text: String,
+    /// Listed words that the text seems to have, and that the words around them acquit.
+    acquitted: Vec<WordAcquitted>,
+}
+
+/// A listed word that is in a text by chance.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordAcquitted {
+    /// The word as listed.
+    #[schema(example = "口交")]
+    word: String,
+    /// The part of the text that seems to be the word.
+    #[schema(example = "口交")]
+    text: String,
+    /// The words of the text that explain this part.
+    #[schema(example = json!(["端口", "交换机"]))]
+    words: Vec<String>,
+}
+
+impl From<AcquittedWord> for WordAcquitted {
+    fn from(AcquittedWord { word, text, words }: AcquittedWord) -> Self {
+        Self { word, text, words }
+    }
 }
 
 impl TextTested {
-    pub fn of(content_type: ContentType, ruling: Ruling) -> Self {
+    pub fn of(content_type: ContentType, ruling: Ruling, acquitted: Vec<AcquittedWord>) -> Self {
         Self {
+            acquitted: acquitted.into_iter().map(Into::into).collect(),
             allowed: ruling.allowed,
             action: ruling.action(),
             content_type: content_type.name(),
@@ -556,10 +580,14 @@ impl TextTested {
 }
 
 async fn test(context: &RequestContext, content_type: ContentType, params: TestTextParams) -> Result<Json<TextTested>> {
-    let ruling = context
-        .judged(move |app| moderation::moderate_locally(&app.moderation, content_type, &params.content.0))
+    let (ruling, acquitted) = context
+        .judged(move |app| {
+            let text = &params.content.0;
+            let ruling = moderation::moderate_locally(&app.moderation, content_type, text)?;
+            Ok((ruling, moderation::acquitted_words(&app.moderation, content_type, text)?))
+        })
         .await?;
-    Ok(Json(TextTested::of(content_type, ruling)))
+    Ok(Json(TextTested::of(content_type, ruling, acquitted)))
 }
 
 pub async fn test_nickname(context: RequestContext, params: TestTextParams) -> Result<Json<TextTested>> {

@@ -28,7 +28,7 @@ const SIMILAR_SOUND: i32 = 15;
 
 /// Returns the weight of the assumption that so many letters of a text stand for others.
 pub(super) fn disguise_doubt(replaced: usize) -> i32 {
-    DISGUISE + SAME_SOUND * replaced as i32
+    (0..replaced).fold(DISGUISE, |doubt, _| doubt + SAME_SOUND)
 }
 
 impl Candidate<'_> {

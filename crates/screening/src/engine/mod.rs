@@ -56,7 +56,7 @@ pub(crate) use fixed_map::{FixedMap, KeyHasher};
 pub(crate) use folding::{Fold, folding};
 pub use lexicon::normalise;
 pub use rules::is_malformed_rule;
-pub use search::Engine;
+pub use search::{AcquittedWord, Engine};
 pub use span_cover::mask;
 pub use types::{ContentType, ContentTypes, MAX_MATCHES, Match, MatchWay, Severity, Word};
 pub use vocabulary::{each_part_of_common_words, is_ordinary};

@@ -16,6 +16,7 @@ use super::{
     lexicon::Lexicon,
     matcher::{MatchEnd, Matcher},
     pictures::Pictures,
+    pinyin::pinyin_table,
     readings::{OtherReadings, Reading},
     rules::{Rules, SplitList},
     segmentation::{CONTEXT_LENGTH, TextWords, WordCut},
@@ -30,6 +31,16 @@ use super::{
 
 /// Letters around a match that are searched for terms of this app. Terms are shorter, even romanised.
 const TERM_REACH: usize = 32;
+
+/// A listed word that a text seems to have, and the other words that explain its letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcquittedWord {
+    /// The word as listed.
+    pub word: String,
+    /// The letters of the text that seem to be the word.
+    pub text: String,
+    pub words: Vec<String>,
+}
 
 /// A compiled list of words. Immutable and shareable.
 pub struct Engine {
@@ -84,6 +95,40 @@ impl Engine {
         let find =
             |text: &LetteredText<'_>, views, counts: Counts<'_>| self.find_suspects(content_type, text, views, counts);
         self.matches(content_type, text, self.check_readings(text, find))
+    }
+
+    /// Returns the listed words that a text seems to have, and that the words around them acquit. The time is proportional to
+    /// the length of the text; a check does not do it.
+    pub fn acquitted(&self, content_type: ContentType, text: &str) -> Vec<AcquittedWord> {
+        let letters = letters::read(text, false);
+        let words = TextWords::new(&letters);
+        let written = |part: &Range<usize>| {
+            text[letters[part.start].start as usize..letters[part.end - 1].end as usize].to_owned()
+        };
+        let mut found: Vec<AcquittedWord> = Vec::new();
+        for view in [&self.plain, &self.sound] {
+            let runs = view.runs(&letters);
+            let page =
+                FoldedText { content_type, runs: &runs, sound: view.is_sound(), ..FoldedText::plain(text, &letters) };
+            let _ = view.candidates(&runs, |last_run, word| {
+                let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
+                let is_wanted = self.words.is_listed(word) && self.words.applies_to(word, content_type);
+                if let Some(part) = candidate.acquitted(&words).filter(|_| is_wanted) {
+                    let around = piece_around(&letters, part.start, part.end - 1, CONTEXT_LENGTH);
+                    let others = words.words_of(around).into_iter();
+                    let others = others.filter(|other| other.start < part.end && other.end > part.start);
+                    let word = self.words.text(word).to_owned();
+                    found.push(AcquittedWord {
+                        word,
+                        text: written(&part),
+                        words: others.map(|other| written(&other)).collect(),
+                    });
+                }
+                if found.len() < MAX_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+        }
+        found.dedup();
+        found
     }
 
     /// Returns the matches of words and rules.
@@ -285,7 +330,7 @@ impl Engine {
             matches!(hit.way, MatchWay::Exact | MatchWay::Gap)
                 && self.words.is_listed(hit.word)
                 && self.words.is_sounding(hit.word)
-                && !reading.replaced_in(&hit.span).is_empty()
+                && reading.replaced_in(&hit.span).iter().any(|replaced| is_unlike(&written.text()[replaced.place..]))
                 && cut(hit) != WordCut::Certain
         };
         let hits = find(&resembles).into_iter().filter(resembles);
@@ -515,6 +560,16 @@ impl Found<'_, '_> {
     }
 }
 
+/// Returns true if a text begins with a character that sounds otherwise than the one that it resembles. The others are left to
+/// the comparison by sound.
+fn is_unlike(text: &str) -> bool {
+    let character = text.chars().next().unwrap_or_default();
+    let (own, other) = (pinyin_table().reading(character), similar_characters().letter_of(character));
+    other
+        .map(|letter| pinyin_table().reading(letter))
+        .is_some_and(|other| (own.sound, own.tone) != (other.sound, other.tone))
+}
+
 /// Returns true if a text begins with a character that is a word of many texts, and stands in for no letter of abuse.
 fn is_frequent(text: &str) -> bool {
     let character = text.chars().next().unwrap_or_default();
@@ -589,5 +644,24 @@ impl Hit {
     /// Returns true if the text has other letters than the word.
     fn is_indirect(&self) -> bool {
         !matches!(self.way, MatchWay::Exact | MatchWay::Gap | MatchWay::Letters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_which_words_acquit_a_text() {
+        let words = ["口交", "加微信"].map(|text| Word { text: text.into(), by_sound: true, ..Word::default() });
+        let engine = Engine::build(&words, &[]);
+        let acquitted = |text: &str| -> Vec<(String, String, String)> {
+            let found = engine.acquitted(ContentType::Question, text).into_iter();
+            found.map(|one| (one.word, one.text, one.words.join("|"))).collect()
+        };
+        let row = |one: &str, other: &str, words: &str| (one.to_owned(), other.to_owned(), words.to_owned());
+        assert_eq!(acquitted("端口交换机坏了"), [row("口交", "口交", "端口|交换机")]);
+        assert_eq!(acquitted("国家威信扫地"), [row("加微信", "家威信", "国家|威信扫地")]);
+        assert_eq!(acquitted("加威信，口交"), []);
     }
 }

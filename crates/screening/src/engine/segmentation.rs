@@ -69,22 +69,44 @@ impl<'text> TextWords<'text> {
         if doubt > 0 { best.cut_of_disguised() } else { best.cut(word.len()) }
     }
 
+    /// Returns the words of the most probable segmentation of a part of the text.
+    pub(super) fn words_of(&self, part: Range<usize>) -> Vec<Range<usize>> {
+        let mut best: Vec<(i32, usize)> = vec![(i32::MIN / 2, part.start); part.len() + 1];
+        best[0].0 = 0;
+        for start in part.clone() {
+            let weight = best[start - part.start].0;
+            let lone = self.classes_at(start)[0].is_none().then_some((start + 1, 0));
+            for (end, class) in self.words_at(start, part.end).chain(lone) {
+                let after = weight + i32::from(class) - TOTAL_FREQUENCY;
+                if after > best[end - part.start].0 {
+                    best[end - part.start] = (after, start);
+                }
+            }
+        }
+        let (mut words, mut end) = (Vec::new(), part.end);
+        while end > part.start {
+            let start = best[end - part.start].1;
+            words.push(start..end);
+            end = start;
+        }
+        words.reverse();
+        words
+    }
+
     fn is_straddled(&self, part: Range<usize>, listed: Listed) -> bool {
         let starts = part.start.max(listed.first.saturating_sub(MAX_WORD_LENGTH - 1))..listed.last + 1;
         let may_cut = |start: &usize| (2..=MAX_WORD_LENGTH).any(|length| listed.is_cut_by(*start, start + length));
         starts.filter(may_cut).any(|start| {
             let mut words = self.words_at(start, part.end);
-            words.any(|(end, class)| self.is_cut(listed, start, end, class))
+            words.any(|(end, class)| is_known(class) && self.is_cut(listed, start, end))
         })
     }
 
     /// Returns true if a word over `start..end` speaks against the listed word. A longer word made of the part that both
     /// share, such as 微信号 after 加, does not.
-    fn is_cut(&self, listed: Listed, start: usize, end: usize, class: u8) -> bool {
+    fn is_cut(&self, listed: Listed, start: usize, end: usize) -> bool {
         let (first, last) = (start.max(listed.first), end.min(listed.last + 1));
-        listed.is_cut_by(start, end)
-            && is_known(class)
-            && !(last > first + 1 && self.classes_at(first)[last - first - 1].is_some())
+        listed.is_cut_by(start, end) && !(last > first + 1 && self.classes_at(first)[last - first - 1].is_some())
     }
 
     /// Returns the best sums of logarithms of each kind of segmentation.
@@ -111,7 +133,10 @@ impl<'text> TextWords<'text> {
             for (end, class) in self.words_at(start, part.end).chain(letter) {
                 let weight = if continues_latin { 0 } else { i32::from(class) - TOTAL_FREQUENCY };
                 let after = &mut best[end % PENDING];
-                if self.is_cut(listed, start, end, class) {
+                if listed.is_cut_by(start, end) && !is_known(class) {
+                    continue;
+                }
+                if self.is_cut(listed, start, end) {
                     after.cut = after.cut.max(before.plain.max(before.cut) + weight);
                     after.cut_fluent = after.cut_fluent.max(before.plain_fluent.max(before.cut_fluent) + weight);
                     continue;

@@ -3,6 +3,8 @@
 //! The automaton ignores gaps and repetitions. All rules against false positives are applied here, and only to the few
 //! candidates.
 
+use std::ops::Range;
+
 use super::{
     candidate::{Alignment, ByteSpan, Candidate, Context, DOUBLING_LENGTH, Group},
     dictionary::dictionary,
@@ -26,27 +28,39 @@ impl Candidate<'_> {
     pub(super) fn confirmed(&self, words: &TextWords<'_>) -> Option<Confirmed> {
         let alignment = self.align()?;
         let doubt = if self.page.sound { self.sound_doubt(&alignment)? } else { 0 };
-        let is_word = self.is_plausibly_stretched(&alignment)
-            && self.has_edges(alignment.first, alignment.last)
-            && self.has_allowed_spaced_gaps(&alignment)
-            && self.has_allowed_ideographic_gaps(&alignment)
-            && (!self.page.leet || self.is_leet(&alignment));
-        if !is_word {
+        if !self.is_word(&alignment) {
             return None;
         }
         let cut = if self.is_emphasised(&alignment) { WordCut::None } else { self.cut(&alignment, words, doubt) };
         let way = match cut {
-            WordCut::Certain => return None,
-            WordCut::Doubtful if self.page.sound => self.sound_way(&alignment)?.max(MatchWay::Fuzzy),
             WordCut::None if self.page.sound => self.sound_way(&alignment)?,
-            WordCut::Doubtful if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
-            WordCut::Doubtful => return None,
+            WordCut::Doubtful if self.page.sound => self.sound_way(&alignment)?.max(MatchWay::Fuzzy),
             WordCut::None => self.way(&alignment),
+            WordCut::Doubtful if self.pattern.way.is_none() && !self.page.leet => MatchWay::Fuzzy,
+            WordCut::Doubtful | WordCut::Certain => return None,
         };
         if way == MatchWay::Initial && !self.is_lone_initial(&alignment) {
             return None;
         }
         Some(Confirmed { span: self.span(alignment.first, alignment.last)?, way })
+    }
+
+    /// Returns the letters of the word if only the words around it acquit it.
+    pub(super) fn acquitted(&self, words: &TextWords<'_>) -> Option<Range<usize>> {
+        let alignment = self.align()?;
+        let doubt = if self.page.sound { self.sound_doubt(&alignment)? } else { 0 };
+        let is_acquitted = self.pattern.way.is_none()
+            && self.is_word(&alignment)
+            && self.cut(&alignment, words, doubt) == WordCut::Certain;
+        is_acquitted.then_some(alignment.first..alignment.last + 1)
+    }
+
+    fn is_word(&self, alignment: &Alignment) -> bool {
+        self.is_plausibly_stretched(alignment)
+            && self.has_edges(alignment.first, alignment.last)
+            && self.has_allowed_spaced_gaps(alignment)
+            && self.has_allowed_ideographic_gaps(alignment)
+            && (!self.page.leet || self.is_leet(alignment))
     }
 
     /// Returns the span of the word if it is written with no disguise but folding.

@@ -1,6 +1,6 @@
 //! The word list and the allowed phrases. Changes wait for the active list, so each is in force when its page is shown.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use axum::{body::Body, http::Response};
 
@@ -79,18 +79,38 @@ fn longest_word(app: &App) -> usize {
 pub async fn test(console: Arc<ConsoleRequest>) -> Result<Response<Body>> {
     let text = console.form.get("text").to_owned();
     let content_type = ContentType::from_name(console.form.get("contentType")).unwrap_or(ContentType::Question);
-    let ruling =
-        console.context.blocking(move |app| moderation::moderate_locally(&app.moderation, content_type, &text)).await?;
+    let letters: Vec<char> = text.chars().collect();
+    let (ruling, acquitted) = console
+        .context
+        .blocking(move |app| {
+            let ruling = moderation::moderate_locally(&app.moderation, content_type, &text)?;
+            Ok((ruling, moderation::acquitted_words(&app.moderation, content_type, &text)?))
+        })
+        .await?;
     show_result(&console, |shown| {
-        let matched =
-            |found: Match| TestedMatch { word: found.word, kind: found.kind, way: found.way, part: found.text };
+        let matched = |found: Match| TestedMatch {
+            phrase: phrase_around(&letters, found.start..found.end),
+            word: found.word,
+            kind: found.kind,
+            way: found.way,
+            part: found.text,
+        };
         shown.tested = Some(Tested {
             action: ruling.action(),
             masked_text: ruling.masked_text,
             matches: ruling.matches.into_iter().map(matched).collect(),
+            acquitted,
         });
     })
     .await
+}
+
+/// Returns a part of a text with the letters next to it, up to two on each side.
+fn phrase_around(text: &[char], part: Range<usize>) -> String {
+    let is_letter = |letter: &&char| letter.is_alphanumeric();
+    let before = text[..part.start].iter().rev().take(2).take_while(is_letter).count();
+    let after = text[part.end..].iter().take(2).take_while(is_letter).count();
+    text[part.start - before..part.end + after].iter().collect()
 }
 
 /// Adds a word, and says what is against it.

@@ -550,6 +550,7 @@ texts! {
     RouteHint: "接口模板，如 /coin/consume", "The template, such as /coin/consume";
     WronglyRefused: "误拒", "Wrongly refused";
     AllowPhrase: "放行短语", "Allow a phrase";
+    ReadsAs: "原文读作", "the text reads";
     AllowedPhrases: "放行短语", "Allowed phrases";
     Phrase: "短语", "Phrase";
     PhraseHint: "包含被禁词、但应当放行的短语", "A phrase with a listed word that is accepted";

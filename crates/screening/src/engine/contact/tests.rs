@@ -172,6 +172,14 @@ fn exempts_other_numbers() {
         "iPhone · Pro",
         "010101 101010",
         "7788 9966",
+    ] {
+        assert_eq!(found(text), [], "{text}");
+    }
+}
+
+#[test]
+fn exempts_draws_marks_and_lists() {
+    for text in [
         "24681012",
         "03 07 12 19 25 31",
         "02 09 15 21 28 33+07",

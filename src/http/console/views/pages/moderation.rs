@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     domain::{
         moderation::{
-            engine::{ContentType, MatchWay, Severity},
+            engine::{AcquittedWord, ContentType, MatchWay, Severity},
             policy::Service,
             reviews::Review,
             shadow_mode::Disagreement,
@@ -271,6 +271,8 @@ pub struct Tested {
     pub action: &'static str,
     pub masked_text: String,
     pub matches: Vec<TestedMatch>,
+    /// Listed words that other words of the text acquit.
+    pub acquitted: Vec<AcquittedWord>,
 }
 
 /// A listed word in a tested text.
@@ -282,6 +284,8 @@ pub struct TestedMatch {
     pub way: MatchWay,
     /// The part of the text.
     pub part: String,
+    /// The match with the characters around it, which is proposed as an allowed phrase.
+    pub phrase: String,
 }
 
 /// The word list with its filters.
@@ -372,7 +376,8 @@ fn test_form(cx: &ViewContext, page: &Words) -> Markup {
         @if let Some(tested) = &page.tested {
             div.result role="status" {
                 p { (action_badge(cx, tested.action)) " " span.quoted { (tested.masked_text) } }
-                @if !tested.matches.is_empty() { ul { @for found in &tested.matches { li { mark { (found.part) } " → " (found.word) " · " (texts::code(cx.language, &found.kind)) " · " (cx.word(&found.way)) } } } }
+                @if !tested.matches.is_empty() { ul { @for found in &tested.matches { li { mark { (found.part) } " → " (found.word) " · " (texts::code(cx.language, &found.kind)) " · " (cx.word(&found.way)) " " a href={ (with_query(&href("moderation/words"), &[("allow", found.phrase.as_str())])) "#allowed" } { (cx.t(Text::AllowPhrase)) } } } } }
+                @if !tested.acquitted.is_empty() { ul { @for found in &tested.acquitted { li { (found.text) " ≠ " (found.word) " · " (cx.t(Text::ReadsAs)) " " (found.words.join(" | ")) } } } }
             }
         }
     }

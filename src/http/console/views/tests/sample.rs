@@ -26,7 +26,7 @@ use crate::{
         },
         messaging::feedback::{Feedback, FeedbackReply, FeedbackState, FeedbackThread},
         moderation::{
-            engine::{ContentTypes, MatchWay, Severity, Word},
+            engine::{AcquittedWord, ContentTypes, MatchWay, Severity, Word},
             policy::Service,
             reviews::{Review, ReviewState},
             shadow_mode::Disagreement,
@@ -729,6 +729,12 @@ pub fn words() -> Words {
                 kind: "ads".into(),
                 way: MatchWay::Sound,
                 part: "加 薇 信".into(),
+                phrase: "加 薇 信聊".into(),
+            }],
+            acquitted: vec![AcquittedWord {
+                word: "口交".into(),
+                text: "口交".into(),
+                words: vec!["端口".into(), "交换机".into()],
             }],
         }),
         import: Some(ImportPreview {
