@@ -227,11 +227,14 @@ pub fn all_in(tx: &Read<'_>) -> Result<(i64, Vec<Word>, Vec<String>)> {
 /// Returns the words of the list of slang that the stored list lacks. Texts with them are reviewed.
 pub fn slang_in(tx: &Read<'_>) -> Result<Vec<Word>> {
     let mut words = Vec::new();
+    // All entries have the severity `low`, and none is matched by sound.
     for line in lines(SLANG) {
-        let mut fields = line.split('\t').map(ToOwned::to_owned);
-        let (text, kind) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        if matches!(state_in(tx, &normalise(&text))?, WordChange::Removed(_)) {
-            words.push(Word { text, kind, severity: Severity::Low, ..Word::default() });
+        let fields: Vec<String> = line.split('\t').map(ToOwned::to_owned).collect();
+        if let [text, kind, _, _, tag] = &fields[..]
+            && matches!(state_in(tx, &normalise(text))?, WordChange::Removed(_))
+        {
+            let (text, kind, tags) = (text.clone(), kind.clone(), vec![tag.clone()]);
+            words.push(Word { text, kind, tags, severity: Severity::Low, ..Word::default() });
         }
     }
     Ok(words)
