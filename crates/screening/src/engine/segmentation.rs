@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Number of characters around a match that are segmented.
-pub(super) const CONTEXT_LENGTH: usize = 8;
+pub(super) const CONTEXT_LENGTH: usize = 4;
 /// The frequency class from which a single character is a word of ordinary texts: 16 000 occurrences.
 const LONE_FREQUENCY: u8 = 28;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
