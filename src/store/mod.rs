@@ -10,7 +10,7 @@ pub mod lock;
 mod pending;
 mod postgres;
 mod row;
-pub mod row_list;
+mod row_list;
 mod snapshot_id;
 pub mod sliding_window;
 mod sqlite;

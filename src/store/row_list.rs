@@ -5,28 +5,19 @@
 
 use std::fmt::Write as _;
 
-/// The most rows of one statement. A list has a power of two of them, so that few texts are prepared.
+/// The most rows or keys of one statement. A list has a power of two of them, so that few texts are prepared.
 const MOST: usize = 256;
 
-/// Returns the text of a statement for so many rows: an insertion repeats its row of values, a query the condition after
-/// its last `where`. The parameters of a row follow those of the one before.
-///
-/// Returns none for any other statement.
-pub fn repeat(sql: &str, rows: usize) -> Option<String> {
-    let (before, row, after, separator) = if sql.starts_with("insert ") {
-        let (before, rest) = sql.split_once(" values ")?;
-        let end = end_of_parenthesis(rest)?;
-        (format!("{before} values "), rest[..end].to_owned(), &rest[end..], ", ")
-    } else {
-        let (before, condition) = sql.rsplit_once(" where ")?;
-        (format!("{before} where "), format!("({condition})"), "", " or ")
-    };
-    let parts: Vec<_> = row.split('?').map(split_number).collect();
-    let columns = parts.iter().filter_map(|(number, _)| *number).max()?;
-    let mut text = before;
+/// Returns the text of an insertion of so many rows. The parameters of a row follow those of the one before. None for another
+/// statement.
+pub(super) fn insertion(sql: &str, rows: usize) -> Option<String> {
+    let (before, rest) = sql.split_once(" values ")?;
+    let (row, after) = rest.split_at_checked(end_of_parenthesis(rest)?)?;
+    let columns = parameters(row).filter_map(|(number, _)| number).max()?;
+    let mut text = format!("{before} values ");
     for index in 0..rows {
-        text += if index == 0 { "" } else { separator };
-        for (number, rest) in &parts {
+        text += if index == 0 { "" } else { ", " };
+        for (number, rest) in parameters(row) {
             if let Some(number) = number {
                 // Writing to a text cannot fail.
                 let _ = write!(text, "?{}", number + index * columns);
@@ -35,6 +26,34 @@ pub fn repeat(sql: &str, rows: usize) -> Option<String> {
         }
     }
     Some(text + after)
+}
+
+/// Returns the text of a query for so many keys, of values with these types. It looks up each key as the query for one does:
+/// a condition on all of them could be planned as a scan while the table is small, and plans are kept.
+pub(super) fn query(sql: &str, keys: usize, types: &[&str]) -> String {
+    let names: Vec<_> = (1..=types.len()).map(|number| format!("k{number}")).collect();
+    let mut text = "select found.* from (values ".to_owned();
+    for index in 0..keys {
+        text += if index == 0 { "(" } else { ", (" };
+        for (column, kind) in types.iter().enumerate() {
+            let comma = if column == 0 { "" } else { ", " };
+            let _ = write!(text, "{comma}cast(?{} as {kind})", index * types.len() + column + 1);
+        }
+        text.push(')');
+    }
+    let _ = write!(text, ") as keys ({}) cross join lateral (", names.join(", "));
+    for (number, rest) in parameters(sql) {
+        if let Some(number) = number {
+            let _ = write!(text, "keys.k{number}");
+        }
+        text += rest;
+    }
+    text + " offset 0) as found"
+}
+
+/// Splits a text before its parameters.
+fn parameters(text: &str) -> impl Iterator<Item = (Option<usize>, &str)> {
+    text.split('?').map(split_number)
 }
 
 /// Splits a list into parts for one statement each.
@@ -82,16 +101,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeats_the_row_of_an_insertion_and_the_condition_of_a_query() {
+    fn inserts_rows_and_looks_keys_up() {
         let insert = "insert into a (b, c, d) values (?1, coalesce(?2, 0), ?1) on conflict (b) do update set c = 1";
         let twice = "insert into a (b, c, d) values (?1, coalesce(?2, 0), ?1), (?3, coalesce(?4, 0), ?3) \
                      on conflict (b) do update set c = 1";
-        assert_eq!(repeat(insert, 2).as_deref(), Some(twice));
-        assert_eq!(repeat(insert, 1).as_deref(), Some(insert));
-        let query = "select (select max(b) from a where c = 1) from a where b = ?1 and c = ?2";
-        let twice = "select (select max(b) from a where c = 1) from a where (b = ?1 and c = ?2) or (b = ?3 and c = ?4)";
-        assert_eq!(repeat(query, 2).as_deref(), Some(twice));
-        assert_eq!(repeat("select 1", 2), None);
+        assert_eq!(insertion(insert, 2).as_deref(), Some(twice));
+        assert_eq!(insertion(insert, 1).as_deref(), Some(insert));
+        assert_eq!(insertion("select 1", 2), None);
+        let twice = "select found.* from (values (cast(?1 as bigint), cast(?2 as text)), \
+                     (cast(?3 as bigint), cast(?4 as text))) as keys (k1, k2) \
+                     cross join lateral (select d from a where b = keys.k1 and c = keys.k2 offset 0) as found";
+        assert_eq!(query("select d from a where b = ?1 and c = ?2", 2, &["bigint", "text"]), twice);
     }
 
     #[test]

@@ -177,8 +177,8 @@ impl<'connection> Read<'connection> {
         self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
     }
 
-    /// Passes the rows of several keys to a function, in no order. The query is that of one key, whose condition is after
-    /// its last `where`.
+    /// Passes the rows of several keys to a function, in no order and perhaps more than once. The query is that of one key,
+    /// whose values are not null.
     pub fn each_of<P: SqlParameters>(
         &self,
         sql: &str,

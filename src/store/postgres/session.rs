@@ -4,7 +4,6 @@
 //! are kept and sent together with the next one.
 
 use std::{
-    borrow::Cow,
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
     future::{Future, poll_fn},
@@ -311,7 +310,12 @@ impl Session {
         row_list::chunks(keys).try_for_each(|chunk| {
             let count = row_list::padded(chunk.len());
             let lists: Vec<_> = chunk.iter().cycle().take(count).map(SqlParameters::values).collect();
-            self.query(&repeated(sql, count)?, &flattened(&lists), &mut *visit).map(drop)
+            let values = flattened(&lists);
+            if count == 1 {
+                return self.query(sql, &values, &mut *visit).map(drop);
+            }
+            let types: Vec<_> = values[..values.len() / count].iter().map(|value| type_of(*value)).collect();
+            self.query(&row_list::query(sql, count, &types), &values, &mut *visit).map(drop)
         })
     }
 
@@ -319,7 +323,9 @@ impl Session {
     pub(in crate::store) fn insert_lists_later<P: SqlParameters>(&self, sql: &str, rows: &[P]) -> Result<()> {
         row_list::parts(rows).try_for_each(|part| {
             let lists: Vec<_> = part.iter().map(SqlParameters::values).collect();
-            self.execute_later(&repeated(sql, part.len())?, &flattened(&lists))
+            let insertion = row_list::insertion(sql, part.len());
+            let insertion = insertion.ok_or_else(|| Error::internal("an insertion has no row of values"))?;
+            self.execute_later(&insertion, &flattened(&lists))
         })
     }
 
@@ -448,12 +454,14 @@ impl Drop for Reading<'_> {
     }
 }
 
-fn repeated(sql: &str, rows: usize) -> Result<Cow<'_, str>> {
-    if rows == 1 {
-        return Ok(sql.into());
+/// Returns the type of the columns that a value is compared with.
+const fn type_of(value: SqlValue<'_>) -> &'static str {
+    match value {
+        SqlValue::Integer(_) | SqlValue::Null => "bigint",
+        SqlValue::Real(_) => "double precision",
+        SqlValue::Text(_) => "text",
+        SqlValue::Blob(_) => "bytea",
     }
-    let list = row_list::repeat(sql, rows).ok_or_else(|| Error::internal("a statement has no row to repeat"))?;
-    Ok(list.into())
 }
 
 fn flattened<'own>(lists: &[impl AsRef<[SqlValue<'own>]>]) -> Vec<SqlValue<'own>> {
