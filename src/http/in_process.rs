@@ -74,7 +74,9 @@ impl EndpointCall<'_> {
             inbox,
             body: Value::Object(self.fields).to_string().into(),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
+        // Handlers read in place; a read on a database server waits for it, which only this kind of runtime allows.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(Error::internal)?;
         runtime.block_on(async {
             let future = self.handler.start(context, self.path, &Uri::from_static("/"))?;
             let response = run_audited(audit, future).await?;
