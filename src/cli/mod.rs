@@ -1,6 +1,6 @@
 //! The command line: one file per command, with its arguments and `run`. The only module that prints.
 //!
-//! Commands for the staff call endpoints of administrators in this process ([`endpoint_commands`]); the others call operations.
+//! Commands for the staff call endpoints of administrators in this process (`endpoint_commands`); the others call operations.
 //! Both work whether or not a server is running.
 
 mod admin;
