@@ -1,5 +1,7 @@
 //! Arguments of a command, from the parameters of its endpoint.
 
+use std::sync::LazyLock;
+
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
     builder::{NonEmptyStringValueParser, PossibleValuesParser},
@@ -29,6 +31,11 @@ const OPTIONS: [(&str, &str); 3] = [("startTime", "from"), ("endTime", "to"), (U
 const USER: &str = "userId";
 const USER_HELP: &str = "User: id, phone number or email address";
 
+/// The default limits. The help shows only types and names of a schema, which no setting changes.
+static LIMITS: LazyLock<Result<LimitsConfig>> = LazyLock::new(|| Config::defaults().map(|config| config.limits));
+/// The components of all enumerations, by name.
+static ENUMERATIONS: LazyLock<Vec<(String, Value)>> = LazyLock::new(enumerations);
+
 impl EndpointCommand {
     fn takes(&self, parameter: &ParameterDescription) -> bool {
         parameter.name != CONFIRM && !self.without.contains(&parameter.name)
@@ -50,23 +57,22 @@ pub(super) fn declare(command: &EndpointCommand, declared: Command) -> Command {
     let declared = declared.about(command.about);
     let mut declared = if let Some(long) = long { declared.long_about(long) } else { declared };
     // Without an endpoint the command fails when it runs, and a test fails.
-    let (Ok(called), Ok(config)) = (endpoint(command.operation), Config::defaults()) else { return declared };
+    let (Ok(called), Ok(limits)) = (endpoint(command.operation), &*LIMITS) else { return declared };
     let taken = || called.parameters.iter().filter(|parameter| command.takes(parameter));
     // In the order of the path and of the declaration.
     let in_path = taken().filter(|parameter| parameter.location == Location::Path);
     let others = command.positional.iter().filter_map(|name| taken().find(|parameter| parameter.name == *name));
     let options = taken().filter(|parameter| !command.is_positional(parameter));
     for parameter in in_path.chain(others).chain(options) {
-        let argument = argument(command, parameter, &config.limits);
+        let argument = argument(command, parameter, limits);
         let is_positional = command.is_positional(parameter);
         declared =
             declared.arg(if is_positional { argument } else { argument.long(command.option_of(parameter.name)) });
     }
     if let Some((option, parameter)) = command.other.map(|(option, _)| (option, other_parameter(command, option))) {
         let flag = || Arg::new(option).action(ArgAction::SetTrue).help("Undo it");
-        declared = declared.arg(
-            parameter.map_or_else(flag, |one| argument(command, one, &config.limits).required(false)).long(option),
-        );
+        declared = declared
+            .arg(parameter.map_or_else(flag, |one| argument(command, one, limits).required(false)).long(option));
     }
     if command.question.is_some() {
         declared = declared.arg(Arg::new(YES).long(YES).action(ArgAction::SetTrue).help("Skip the confirmation"));
@@ -129,8 +135,8 @@ pub(super) fn is_given(command: &EndpointCommand, matches: &ArgMatches, option: 
 fn names(schema: &Value) -> Option<Vec<String>> {
     let schema = if schema["type"] == "array" { &schema["items"] } else { schema };
     let component = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-    let found = component.and_then(|name| enumerations().into_iter().find(|(other, _)| other == name));
-    let schema = found.map_or_else(|| schema.clone(), |(_, schema)| schema);
+    let found = component.and_then(|name| ENUMERATIONS.iter().find(|(other, _)| other == name));
+    let schema = found.map_or(schema, |(_, schema)| schema);
     let names = schema["enum"].as_array()?;
     Some(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
 }

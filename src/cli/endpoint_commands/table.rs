@@ -1,5 +1,7 @@
 //! The commands that call an endpoint.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::{EndpointCommand, command};
@@ -50,7 +52,13 @@ const DECISIONS: &[(&str, &str)] = &[
     ("returned-elsewhere", "refunded-externally"),
 ];
 
-pub(super) fn commands() -> Vec<EndpointCommand> {
+/// Returns the commands, which are made once.
+pub(super) fn commands() -> &'static [EndpointCommand] {
+    static COMMANDS: LazyLock<Vec<EndpointCommand>> = LazyLock::new(all);
+    &COMMANDS
+}
+
+fn all() -> Vec<EndpointCommand> {
     [identity(), divination(), money(), moderation(), messaging(), operations()].into_iter().flatten().collect()
 }
 
