@@ -18,6 +18,7 @@ use yarrow::{
     types::{EmailAddress, JsonText, UserId},
 };
 
+use super::ledger::Random;
 use crate::support::{Database, allow_changes, create_trigger, open_app};
 
 const USERS: i64 = 6;
@@ -30,16 +31,7 @@ const LARGE: u64 = 1000;
 const ROUNDS: usize = 25;
 const MOST: u64 = 40;
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
     fn user(&mut self) -> i64 {
         i64::try_from(self.below(UNKNOWN.unsigned_abs())).unwrap() + 1
     }

@@ -9,10 +9,10 @@ use crate::support::{Caller, Database, Server, Setup, drop_trigger, eventually, 
 const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
 
 /// A small generator, so that a failed run can be repeated from its seed.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
