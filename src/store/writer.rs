@@ -1,8 +1,9 @@
 //! The queue of the writer thread, which commits many operations at once and replies once they are durable.
 //!
 //! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
-//! faster. Operations that may fail run in a savepoint. Those that are plain data run as sets; see [`GroupedWrite`]. A failed commit fails all its operations, except those that changed
-//! nothing and saw no change. Each engine commits in its own way: `sqlite/committer.rs`, `postgres/committer.rs`.
+//! faster. Operations that may fail run in a savepoint. Those that are plain data run as sets; see [`GroupedWrite`]. A failed
+//! commit fails all its operations, except those that changed nothing and saw no change. Each engine commits in its own way:
+//! `sqlite/committer.rs`, `postgres/committer.rs`.
 
 mod job;
 
